@@ -1,0 +1,41 @@
+# pg_admission: admission control and overload protection for PostgreSQL
+
+MODULE_big = pg_admission
+OBJS = \
+	$(WIN32RES) \
+	src/admission.o \
+	src/blocking.o \
+	src/budget.o \
+	src/claim.o \
+	src/cost.o \
+	src/errors.o \
+	src/exemption.o \
+	src/hooks.o \
+	src/host.o \
+	src/lending.o \
+	src/limits.o \
+	src/load.o \
+	src/pg_admission.o \
+	src/policy.o \
+	src/queue.o \
+	src/sampler.o \
+	src/settings.o \
+	src/shared.o \
+	src/snapshot.o \
+	src/stats.o \
+	src/utility.o \
+	src/views.o
+
+EXTENSION = pg_admission
+DATA = pg_admission--1.0.sql
+PGFILEDESC = "pg_admission - admission control and overload protection"
+
+# ASSERTIONS=1 checks the invariants of the shared state at every change.
+ifdef ASSERTIONS
+PG_CPPFLAGS += -DPGADM_ASSERTIONS
+endif
+SHLIB_LINK += $(filter -lm, $(LIBS))
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)

@@ -1,0 +1,714 @@
+/*-------------------------------------------------------------------------
+ *
+ * admission.c
+ *		The conductor: one statement's life under admission control.
+ *
+ * A query is admitted when its executor starts, a gated utility command
+ * before it does anything.  Statements nested in an admitted one pass, since
+ * its charge covers them; those inside one that was bypassed, or that is only
+ * a shell (DO, CALL, EXPLAIN, EXECUTE ...), are admitted each for itself.
+ *
+ * A query holds its workers until its first run is over, and takes them again
+ * for each later fetch.  Its charge ends with the executor state, or, when
+ * ExecutorEnd() never comes, with the resource owner that the executor
+ * started under.  A utility command may commit inside, so its charge ends
+ * when control returns from it.  Whatever is left when the process exits goes
+ * then.
+ *
+ * The admitted queries of this backend are in a list of its own; what others
+ * must see is in the backend's slot in shared memory, which only queue.c and
+ * budget.c touch.  The list is changed before the charge is taken and after
+ * it is given back, with nothing in between that could throw, so that no
+ * charge is ever without its record here.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/admission.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "access/xact.h"
+#include "admission.h"
+#include "blocking.h"
+#include "claim.h"
+#include "compat.h"
+#include "errors.h"
+#include "exemption.h"
+#include "executor/executor.h"
+#include "libpq/libpq.h"
+#include "libpq/libpq-be.h"
+#include "miscadmin.h"
+#include "queue.h"
+#include "snapshot.h"
+#include "stats.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "tcop/pquery.h"
+#include "utility.h"
+#include "utils/backend_status.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/timestamp.h"
+
+/* A waiter looks this often whether its client is still there */
+#define CLIENT_CHECK_MS		1000
+
+struct PgAdmAdmission
+{
+	dlist_node	link;
+	QueryDesc  *queryDesc;		/* NULL for a utility command */
+	ResourceOwner owner;		/* likewise */
+	bool		charged;		/* false: a cursor from inside a statement */
+	int			entry;			/* in this backend's slot */
+	int			workers;		/* held now; 0 while suspended */
+	int64		memory;
+	bool		over_budget;
+	PgAdmClaim	claim;
+};
+
+static dlist_head admissions = DLIST_STATIC_INIT(admissions);
+static PgAdmFrame frame;
+
+/* The last transaction in which a query was admitted */
+static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
+
+/*
+ * Enter a statement, or one of its phases.  Returns what must be given to
+ * pgadm_admission_leave(), also after an error.
+ */
+PgAdmFrame
+pgadm_admission_enter(bool covered)
+{
+	PgAdmFrame	outer = frame;
+
+	if (frame.depth++ == 0)
+		frame.session_user = GetSessionUserId();
+	frame.covered |= covered;
+	return outer;
+}
+
+PgAdmFrame
+pgadm_admission_enter_planner(void)
+{
+	PgAdmFrame	outer = frame;
+
+	frame.planning = true;
+	return outer;
+}
+
+void
+pgadm_admission_leave(PgAdmFrame outer)
+{
+	frame = outer;
+}
+
+static PgAdmMode
+effective_mode(void)
+{
+	return pgadm_mode_is_local ? pgadm_mode : pgadm_queue_mode();
+}
+
+/*
+ * Is whatever this process does now no business of ours?
+ */
+static bool
+is_out_of_scope(void)
+{
+	return pgadm_shared == NULL || MyBackendType != B_BACKEND ||
+		frame.covered || frame.planning ||
+		proc_exit_inprogress || !IsNormalProcessingMode() ||
+		!IsTransactionState();
+}
+
+/*
+ * Does the executor start outside of any statement of the client?  That is so
+ * for deferred triggers at commit.  A function called by the fast path has no
+ * portal either, but is a client's request.
+ */
+static bool
+is_at_commit(void)
+{
+	return frame.depth == 0 && ActivePortal == NULL &&
+		(MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH);
+}
+
+static PgAdmCounter
+session_exemption(void)
+{
+	return pgadm_exemption_of_session(frame.depth > 0 ? frame.session_user :
+									  GetSessionUserId());
+}
+
+/*
+ * A transaction's first query may be refused, unless it has done something
+ * already that others may wait for.
+ */
+static bool
+may_be_refused(void)
+{
+	return PGADM_MY_LXID != admitted_lxid && dlist_is_empty(&admissions) &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/*
+ * A transaction with an id may hold row locks, for which others wait without
+ * our being able to see it; and a wait that cannot be interrupted is none.
+ */
+static bool
+may_wait(void)
+{
+	return !TransactionIdIsValid(GetTopTransactionIdIfAny()) &&
+		InterruptHoldoffCount == 0 && QueryCancelHoldoffCount == 0 &&
+		CritSectionCount == 0;
+}
+
+static void
+exit_callback(int code, Datum arg)
+{
+	pgadm_queue_exit();
+	dlist_init(&admissions);
+}
+
+/*
+ * Make a record for a query that is about to be admitted.
+ */
+static PgAdmAdmission *
+new_admission(QueryDesc *queryDesc)
+{
+	static bool registered = false;
+	PgAdmAdmission *admission;
+
+	if (!registered)
+	{
+		pgadm_queue_join(MyProcPid, MyProc->roleId);
+		on_shmem_exit(exit_callback, (Datum) 0);
+		registered = true;
+	}
+
+	admission = MemoryContextAllocZero(TopMemoryContext, sizeof(PgAdmAdmission));
+	admission->queryDesc = queryDesc;
+	admission->owner = queryDesc != NULL ? CurrentResourceOwner : NULL;
+	dlist_push_head(&admissions, &admission->link);
+	return admission;
+}
+
+static PgAdmAdmission *
+find_admission(const QueryDesc *queryDesc)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &admissions)
+	{
+		PgAdmAdmission *admission = dlist_container(PgAdmAdmission, link, iter.cur);
+
+		if (admission->queryDesc == queryDesc)
+			return admission;
+	}
+	return NULL;
+}
+
+/*
+ * Drop a record, and give back what it still holds.
+ */
+static void
+end_admission(PgAdmAdmission *admission)
+{
+	PgAdmChange change = {
+		.count = -1,
+		.workers = -admission->workers,
+		.over_budget = admission->over_budget ? -1 : 0,
+		.memory = -admission->memory,
+	};
+
+	if (admission->charged)
+		pgadm_queue_give_back(admission->entry, &change);
+	dlist_delete(&admission->link);
+	pfree(admission);
+}
+
+/*
+ * Give back the workers only, until the next fetch.
+ */
+static void
+suspend_admission(PgAdmAdmission *admission)
+{
+	PgAdmChange change = {
+		.workers = -admission->workers,
+		.over_budget = admission->over_budget ? -1 : 0,
+	};
+
+	pgadm_queue_give_back(admission->entry, &change);
+	admission->workers = 0;
+	admission->over_budget = false;
+}
+
+/*
+ * Note what was charged.
+ */
+static void
+keep_charge(PgAdmAdmission *admission, const PgAdmOutcome *outcome)
+{
+	admission->charged = true;
+	admission->entry = outcome->entry;
+	admission->workers = outcome->workers;
+	admission->memory += outcome->memory;
+	admission->over_budget = outcome->over_budget;
+	admitted_lxid = PGADM_MY_LXID;
+}
+
+/*
+ * Is the client still there?  If not, end this backend as PostgreSQL does
+ * when it finds out by itself.
+ */
+static void
+check_client(void)
+{
+	if (MyProcPort == NULL || !WaitEventSetCanReportClosed())
+		return;
+
+	if (!pq_check_connection())
+	{
+		ClientConnectionLost = true;
+		InterruptPending = true;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static int64
+ms_until(TimestampTz now, TimestampTz then)
+{
+	return then <= now ? 0 : (then - now + 999) / 1000;
+}
+
+/*
+ * When a waiter has to do something by itself.
+ */
+typedef struct Alarms
+{
+	TimestampTz time_out;		/* or 0 */
+	TimestampTz check_client;
+	TimestampTz check_locks;
+} Alarms;
+
+static Alarms
+set_alarms(TimestampTz now)
+{
+	Alarms		alarms = {
+		.check_client = TimestampTzPlusMilliseconds(now, CLIENT_CHECK_MS),
+		.check_locks = TimestampTzPlusMilliseconds(now, DeadlockTimeout),
+	};
+
+	if (pgadm_queue_timeout > 0)
+		alarms.time_out = TimestampTzPlusMilliseconds(now, pgadm_queue_timeout);
+	return alarms;
+}
+
+static long
+time_to_sleep(const Alarms *alarms, TimestampTz now)
+{
+	int64		ms = Min(ms_until(now, alarms->check_client),
+						 ms_until(now, alarms->check_locks));
+
+	if (alarms->time_out > now)
+		ms = Min(ms, ms_until(now, alarms->time_out));
+
+	/* Not longer than that even if the clock jumps. */
+	return (long) Min(ms, CLIENT_CHECK_MS);
+}
+
+/*
+ * Wait in the queue until it lets us go.
+ *
+ * The latch is reset before the queue is polled, so that whatever others do
+ * after the poll ends the sleep.
+ */
+static void
+wait_in_queue(PgAdmOutcome *outcome)
+{
+	static uint32 wait_event = 0;
+	Alarms		alarms = set_alarms(GetCurrentTimestamp());
+
+	if (wait_event == 0)
+		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
+
+	for (;;)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		CHECK_FOR_INTERRUPTS();
+		if (now >= alarms.check_client)
+		{
+			check_client();
+			alarms.check_client = TimestampTzPlusMilliseconds(now, CLIENT_CHECK_MS);
+		}
+
+		pgadm_queue_poll(effective_mode() == PGADM_MODE_ENFORCE,
+						 alarms.time_out != 0 && now >= alarms.time_out,
+						 outcome);
+		if (outcome->verdict != PGADM_QUEUE)
+			return;
+
+		if (now >= alarms.check_locks)
+		{
+			if (pgadm_blocking_anybody())
+			{
+				pgadm_queue_force(outcome);
+				return;
+			}
+			alarms.check_locks = TimestampTzPlusMilliseconds(now, DeadlockTimeout);
+		}
+
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 time_to_sleep(&alarms, now), wait_event);
+		ResetLatch(MyLatch);
+	}
+}
+
+/*
+ * Wait in the queue, and leave it whatever happens.
+ */
+static void
+wait_for_admission(PgAdmOutcome *outcome)
+{
+	PG_TRY();
+	{
+		wait_in_queue(outcome);
+	}
+	PG_CATCH();
+	{
+		pgadm_queue_cancel();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Get a request admitted, or raise an error.  The query's snapshot is given up
+ * while it waits, if that can be done.
+ */
+static void
+admit(PgAdmAdmission *admission, const PgAdmRequest *request,
+	  QueryDesc *queryDesc)
+{
+	PgAdmOutcome outcome;
+	bool		gave_up = false;
+
+	pgadm_queue_submit(request, &outcome);
+	if (outcome.verdict == PGADM_QUEUE)
+	{
+		if (queryDesc != NULL && frame.depth == 0)
+			gave_up = pgadm_snapshot_give_up(queryDesc);
+		wait_for_admission(&outcome);
+	}
+
+	if (outcome.verdict == PGADM_REJECT)
+		pgadm_errors_raise(&outcome);
+
+	keep_charge(admission, &outcome);
+	if (gave_up)
+		pgadm_snapshot_renew(queryDesc);
+}
+
+/*
+ * As above, but for a new record, which goes if that fails.
+ */
+static void
+admit_new(PgAdmAdmission *admission, const PgAdmRequest *request,
+		  QueryDesc *queryDesc)
+{
+	PG_TRY();
+	{
+		admit(admission, request, queryDesc);
+	}
+	PG_CATCH();
+	{
+		end_admission(admission);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+/*
+ * What every request has in common.
+ */
+static PgAdmRequest
+make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable)
+{
+	PgAdmRequest request = {
+		.claim = *claim,
+		.enforce = (mode == PGADM_MODE_ENFORCE),
+		.may_wait = may_wait(),
+		.may_refuse = refusable,
+		.ahead = !refusable,
+		.entry = -1,
+	};
+
+	return request;
+}
+
+/*
+ * Does this backend hold any charge?
+ */
+static bool
+holds_charge(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &admissions)
+	{
+		if (dlist_container(PgAdmAdmission, link, iter.cur)->charged)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Admit a query that has no record yet.
+ */
+static void
+admit_query(QueryDesc *queryDesc, PgAdmMode mode)
+{
+	const PlannedStmt *stmt = queryDesc->plannedstmt;
+	PgAdmClaim	claim;
+	PgAdmRequest request;
+	PgAdmAdmission *admission;
+
+	pgadm_claim_of_plan(stmt, &claim);
+	claim.ignores_memory = holds_charge();
+
+	request = make_request(mode, &claim, may_be_refused());
+	request.plan_cost = stmt->planTree->total_cost;
+	request.query_id = stmt->queryId;
+
+	admission = new_admission(queryDesc);
+	admission->claim = claim;
+	admit_new(admission, &request, queryDesc);
+}
+
+/*
+ * Count a statement that is exempt.
+ */
+static bool
+bypasses(PgAdmCounter exemption)
+{
+	if (exemption == PGADM_NOT_EXEMPT)
+		return false;
+	pgadm_stats_count(exemption);
+	return true;
+}
+
+/*
+ * Refuse a query before it is planned, if it would be refused afterwards
+ * whatever its plan.
+ */
+void
+pgadm_admission_plan(Query *query)
+{
+	PgAdmOutcome outcome;
+
+	if (is_out_of_scope() || frame.depth > 0 ||
+		query->commandType == CMD_UTILITY ||
+		effective_mode() != PGADM_MODE_ENFORCE ||
+		!pgadm_queue_looks_full() ||
+		!may_be_refused() ||
+		session_exemption() != PGADM_NOT_EXEMPT ||
+		pgadm_exemption_query_is_light(query))
+		return;
+
+	if (pgadm_queue_refuses(&outcome))
+		pgadm_errors_raise(&outcome);
+}
+
+/*
+ * Does a portal start, inside of an admitted statement, a cursor that may
+ * outlive it?
+ */
+static bool
+is_cursor(const QueryDesc *queryDesc)
+{
+	return ActivePortal != NULL && ActivePortal->status == PORTAL_DEFINED &&
+		linitial(ActivePortal->stmts) == (void *) queryDesc->plannedstmt;
+}
+
+/*
+ * A query's executor is about to start: admit it.  Returns whether it has been
+ * admitted, so that statements nested in it pass.
+ */
+bool
+pgadm_admission_start(QueryDesc *queryDesc, int eflags)
+{
+	PgAdmMode	mode;
+
+	if (frame.covered && is_cursor(queryDesc))
+		(void) new_admission(queryDesc);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
+		is_at_commit())
+		return false;
+
+	mode = effective_mode();
+	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()) ||
+		bypasses(pgadm_exemption_of_plan(queryDesc->plannedstmt)))
+		return false;
+
+	admit_query(queryDesc, mode);
+	return true;
+}
+
+/*
+ * Is the portal being run to its end because its transaction commits?
+ */
+static bool
+is_being_persisted(const QueryDesc *queryDesc)
+{
+	return ActivePortal != NULL && ActivePortal->queryDesc == queryDesc &&
+		ActivePortal->holdStore != NULL;
+}
+
+/*
+ * Take the workers of a suspended query again, or charge a cursor that was
+ * opened inside of an admitted statement and is now run outside.
+ */
+static void
+resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode)
+{
+	PgAdmRequest request;
+
+	if (!admission->charged)
+		pgadm_claim_of_plan(queryDesc->plannedstmt, &admission->claim);
+
+	request = make_request(mode, &admission->claim, false);
+	request.claim.ignores_memory = holds_charge();
+	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
+	request.query_id = queryDesc->plannedstmt->queryId;
+	if (is_being_persisted(queryDesc))
+		request.may_wait = false;
+	if (admission->charged)
+	{
+		request.claim.memory = 0;
+		request.entry = admission->entry;
+	}
+
+	admit(admission, &request, NULL);
+}
+
+/*
+ * A query's executor is about to run.  Returns whether it has been admitted.
+ */
+bool
+pgadm_admission_run(QueryDesc *queryDesc)
+{
+	PgAdmAdmission *admission = find_admission(queryDesc);
+	PgAdmMode	mode;
+
+	if (admission == NULL)
+		return false;
+	if (admission->workers > 0 || is_out_of_scope())
+		return true;
+
+	mode = effective_mode();
+	if (mode != PGADM_MODE_OFF)
+		resume_admission(admission, queryDesc, mode);
+	return true;
+}
+
+/*
+ * A query's executor has run.  If it only reads, it needs no worker until it
+ * is run again, if ever.
+ */
+void
+pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
+{
+	PgAdmAdmission *admission = find_admission(queryDesc);
+
+	if (admission == NULL || admission->workers == 0 ||
+		queryDesc->operation != CMD_SELECT ||
+		queryDesc->plannedstmt->hasModifyingCTE)
+		return;
+
+	if (execute_once && admission->memory == 0)
+		end_admission(admission);
+	else
+		suspend_admission(admission);
+}
+
+/*
+ * A query's triggers are about to be run.  Returns whether it is admitted.
+ */
+bool
+pgadm_admission_finish(QueryDesc *queryDesc)
+{
+	return find_admission(queryDesc) != NULL;
+}
+
+/*
+ * A query's executor state is gone.
+ */
+void
+pgadm_admission_end(QueryDesc *queryDesc)
+{
+	PgAdmAdmission *admission = find_admission(queryDesc);
+
+	if (admission != NULL)
+		end_admission(admission);
+}
+
+/*
+ * A resource owner is released: so are the queries started under it that
+ * have not been ended properly.
+ */
+void
+pgadm_admission_release_owner(ResourceOwner owner)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &admissions)
+	{
+		PgAdmAdmission *admission = dlist_container(PgAdmAdmission, link, iter.cur);
+
+		if (admission->queryDesc != NULL && admission->owner == owner)
+			end_admission(admission);
+	}
+}
+
+/*
+ * A utility command is about to be executed: admit it, if it is one of those
+ * that are.  Returns what pgadm_admission_end_utility() must be given
+ * afterwards, or NULL.
+ */
+PgAdmAdmission *
+pgadm_admission_start_utility(const PlannedStmt *pstmt)
+{
+	PgAdmMode	mode;
+	PgAdmClaim	claim;
+	PgAdmRequest request;
+	PgAdmAdmission *admission;
+
+	if (!pgadm_utility_is_gated(pstmt->utilityStmt) || is_out_of_scope())
+		return NULL;
+
+	mode = effective_mode();
+	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
+		return NULL;
+
+	pgadm_claim_of_utility(pstmt->utilityStmt, &claim);
+	claim.ignores_memory = holds_charge();
+	request = make_request(mode, &claim, may_be_refused());
+	request.query_id = pstmt->queryId;
+
+	admission = new_admission(NULL);
+	admission->claim = claim;
+	admit_new(admission, &request, NULL);
+	return admission;
+}
+
+void
+pgadm_admission_end_utility(PgAdmAdmission *admission)
+{
+	end_admission(admission);
+}

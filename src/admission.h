@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * admission.h
+ *		The conductor: one statement's life under admission control.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/admission.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_ADMISSION_H
+#define PGADM_ADMISSION_H
+
+#include "executor/execdesc.h"
+#include "nodes/parsenodes.h"
+#include "utils/resowner.h"
+
+/*
+ * Where in the nest of statements this backend is.
+ */
+typedef struct PgAdmFrame
+{
+	int			depth;			/* statements around whatever comes next */
+	bool		covered;		/* one of them is admitted: nested ones pass */
+	bool		planning;		/* the planner runs: nested ones pass */
+	Oid			session_user;	/* of the outermost statement */
+} PgAdmFrame;
+
+/* An admitted query of this backend */
+typedef struct PgAdmAdmission PgAdmAdmission;
+
+extern PgAdmFrame pgadm_admission_enter(bool covered);
+extern PgAdmFrame pgadm_admission_enter_planner(void);
+extern void pgadm_admission_leave(PgAdmFrame outer);
+
+extern void pgadm_admission_plan(Query *query);
+extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags);
+extern bool pgadm_admission_run(QueryDesc *queryDesc);
+extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once);
+extern bool pgadm_admission_finish(QueryDesc *queryDesc);
+extern void pgadm_admission_end(QueryDesc *queryDesc);
+extern void pgadm_admission_release_owner(ResourceOwner owner);
+
+extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt);
+extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
+
+#endif							/* PGADM_ADMISSION_H */

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * blocking.h
+ *		Does this backend keep anybody waiting for a lock?
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/blocking.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_BLOCKING_H
+#define PGADM_BLOCKING_H
+
+extern bool pgadm_blocking_anybody(void);
+
+#endif							/* PGADM_BLOCKING_H */

@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *		Differences between the PostgreSQL versions we build on.
+ *
+ * This is the only file that may test PG_VERSION_NUM.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/compat.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_COMPAT_H
+#define PGADM_COMPAT_H
+
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "pg_admission requires PostgreSQL 15 or later"
+#endif
+
+/* The number of a backend, an index into ProcGlobal->allProcs. */
+#if PG_VERSION_NUM >= 170000
+#define PGADM_MY_PROC_NUMBER	MyProcNumber
+#else
+#define PGADM_MY_PROC_NUMBER	(MyProc->pgprocno)
+#endif
+
+/* The transaction that a backend is in, unlike that of any other. */
+#if PG_VERSION_NUM >= 170000
+#define PGADM_MY_LXID	(MyProc->vxid.lxid)
+#else
+#define PGADM_MY_LXID	(MyProc->lxid)
+#endif
+
+/* What a waiting backend shows; custom events have names since 17. */
+#if PG_VERSION_NUM >= 170000
+#define PGADM_WAIT_EVENT_NEW(name)	WaitEventExtensionNew(name)
+#else
+#define PGADM_WAIT_EVENT_NEW(name)	PG_WAIT_EXTENSION
+#endif
+
+/* Does anybody wait for this lock?  Its partition must be locked. */
+static inline bool
+pgadm_lock_has_waiters(const LOCK *lock)
+{
+#if PG_VERSION_NUM >= 160000
+	return !dclist_is_empty(&lock->waitProcs);
+#else
+	return lock->waitProcs.size > 0;
+#endif
+}
+
+/*
+ * Call a function for every PROCLOCK of a backend in one lock partition, until
+ * it returns true.  The partition must be locked.
+ */
+static inline bool
+pgadm_any_proclock(PGPROC *proc, int partition, bool (*test) (const PROCLOCK *))
+{
+#if PG_VERSION_NUM >= 160000
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &proc->myProcLocks[partition])
+	{
+		if (test(dlist_container(PROCLOCK, procLink, iter.cur)))
+			return true;
+	}
+#else
+	SHM_QUEUE  *queue = &proc->myProcLocks[partition];
+	PROCLOCK   *proclock;
+
+	for (proclock = (PROCLOCK *) SHMQueueNext(queue, queue,
+											  offsetof(PROCLOCK, procLink));
+		 proclock != NULL;
+		 proclock = (PROCLOCK *) SHMQueueNext(queue, &proclock->procLink,
+											  offsetof(PROCLOCK, procLink)))
+	{
+		if (test(proclock))
+			return true;
+	}
+#endif
+	return false;
+}
+
+#endif							/* PGADM_COMPAT_H */

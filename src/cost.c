@@ -1,0 +1,1385 @@
+/*-------------------------------------------------------------------------
+ *
+ * cost.c
+ *	  What a plan can take: PlannedStmt -> workers and memory.
+ *
+ * A query needs 1 + its planned parallel workers, and the memory of every
+ * operator that keeps tuples.  An operator keeps its estimated rows, at their
+ * estimated width and with what the executor adds to each, or as much as its
+ * limit allows, whichever is less: work_mem, times hash_mem_multiplier for
+ * hashes.  Every process that runs the operator has its own, unless they share
+ * it.  Most operators keep what they have until the query ends, so all of them
+ * are added up.  The table "rules" says which node keeps what and why.
+ *
+ * The walk is pure: no shared memory, no lock, no catalog, no setting.  It
+ * allocates nothing, unless the plan has subplans.  A plan without any operator
+ * that keeps tuples needs exactly 0 bytes, so that plain OLTP has nothing to
+ * wait for.  Otherwise the executor's own state is charged too, by the number
+ * of plan nodes, because it is most of what a small query allocates.
+ *
+ * Amounts are what the executor's memory contexts allocate, not what the tuples
+ * fill: chunks are rounded up, blocks and tables double.  The constants below
+ * are facts about PostgreSQL 15.  Later releases put smaller headers on chunks,
+ * so the same figures are a little too high there, which is the safe side.
+ *
+ * What cannot be known from the plan, and is not charged: rows that the planner
+ * underestimates; statements inside functions; queued AFTER triggers and their
+ * transition tables; results that a portal holds (WITH HOLD, RETURNING); the
+ * generated code of JIT; a parallel worker's caches, as little as a backend's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/bitmapset.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/memutils.h"
+
+#include "cost.h"
+
+/*
+ * Estimates are rounded up by this much before anything else: an operator whose
+ * rows are a little more than estimated must not outgrow its charge by the next
+ * doubling of a table.
+ */
+#define ROW_MARGIN				1.25
+
+/* Memory contexts (aset.c, generation.c). */
+#define CONTEXT_BYTES			8192	/* the first block of any context */
+#define CHUNK_HEADER			16	/* before each allocation */
+#define SORT_CHUNK_HEADER		24	/* the same in an unbounded sort */
+
+/* Hash joins (hashjoin.h, buffile.c, sharedtuplestore.c). */
+#define HASH_TUPLE_HEADER		16	/* next tuple and hash value */
+#define HASH_CHUNK_BYTES		(32 * 1024)
+#define HASH_MIN_BUCKETS		1024
+#define BATCH_FILE_BYTES		(BLCKSZ + 256)	/* a batch file's buffer */
+#define SHARED_BATCH_BYTES		(5 * BLCKSZ + 256)	/* and a shared one's */
+
+/* Hash tables of grouping (simplehash.h, execGrouping.c). */
+#define HASH_FILL				0.9
+#define HASH_ENTRY_BYTES		24
+#define PER_GROUP_BYTES			16	/* an aggregate's state, or SetOp's counts */
+
+/* Sorts and tuplestores. */
+#define SORT_SLOT_BYTES			24
+#define SORT_MIN_SLOTS			1024
+#define STORE_SLOT_BYTES		8
+#define STORE_MIN_SLOTS			2048
+#define INCREMENTAL_MIN_GROUP	64	/* rows that are always sorted at once */
+
+/* Bitmaps (tidbitmap.c). */
+#define BITMAP_PAGE_BYTES		48
+#define BITMAP_PAGE_LIST_BYTES	16
+#define BITMAP_MIN_PAGES		128
+
+/* Parallel query (execParallel.c, parallel.c, dsa.c, nodeGatherMerge.c). */
+#define PARALLEL_QUERY_BYTES	(128 * 1024)	/* plan, snapshot, settings */
+#define PARALLEL_WORKER_BYTES	(64 * 1024 + 16 * 1024) /* its two queues */
+#define DSA_SEGMENT_BYTES		(1024 * 1024.0)
+#define MERGE_BUFFER_TUPLES		11
+
+/*
+ * The executor's own state: for each node a context of 8 kB, and with measured
+ * queries about as much again for slots, descriptors and expressions.  An index
+ * scan has another context, and room for two index pages of row addresses; an
+ * index-only scan for two of tuples; an aggregate has two more contexts.
+ */
+#define EXECUTOR_BYTES			(16 * 1024)
+#define NODE_BYTES				(20 * 1024)
+#define INDEX_SCAN_BYTES		(CONTEXT_BYTES + 28 * 1024)
+#define INDEX_TUPLES_BYTES		(2 * BLCKSZ)
+#define AGG_NODE_BYTES			(2 * CONTEXT_BYTES)
+
+/* The most fields with expressions that a kind of node has, see "rules". */
+#define MAX_EXPRS				5
+
+typedef struct CostWalk CostWalk;
+
+/* What is known about a kind of plan node. */
+typedef struct NodeRule
+{
+	const char *name;			/* as EXPLAIN names it */
+	const char *why;			/* what it keeps, or why nothing */
+	void		(*charge) (const Plan *plan, CostWalk *walk);
+	uint16		children;		/* offset of further plans: a Plan or a List */
+	uint16		exprs[MAX_EXPRS];	/* offsets of expressions that may hold
+									 * SubPlans, besides targetlist and qual */
+} NodeRule;
+
+/* The state of one walk. */
+struct CostWalk
+{
+	const PlannedStmt *stmt;
+	const PgAdmCostParams *params;
+	PgAdmQueryCost *cost;
+	PgAdmCostOperators *operators;	/* or NULL */
+	double		work_mem;		/* bytes */
+	double		hash_mem;		/* bytes */
+	double		memory;			/* charged so far */
+	double		shared_area;	/* in the current Gather's shared area */
+	double		executor;		/* bytes of the executor's own state */
+	Bitmapset  *subplans_seen;	/* by plan_id */
+
+	/* What the nodes above mean for the node that is being walked: */
+	int			processes;		/* this many run it */
+	int			workers;		/* of the Gather above it, or 0 */
+	double		bound;			/* a Limit asks for this many rows, or -1 */
+	double		pages;			/* a bitmap covers at most this many, or -1 */
+	bool		in_bitmap_or;	/* it adds to its parent's bitmap */
+};
+
+static void walk_plan(const Plan *plan, CostWalk *walk);
+static bool walk_subplans_in(Node *node, CostWalk *walk);
+
+static void charge_agg(const Plan *plan, CostWalk *walk);
+static void charge_bitmap(const Plan *plan, CostWalk *walk);
+static void charge_function_scan(const Plan *plan, CostWalk *walk);
+static void charge_gather(const Plan *plan, CostWalk *walk);
+static void charge_hash(const Plan *plan, CostWalk *walk);
+static void charge_incremental_sort(const Plan *plan, CostWalk *walk);
+static void charge_input_store(const Plan *plan, CostWalk *walk);
+static void charge_memoize(const Plan *plan, CostWalk *walk);
+static void charge_output_store(const Plan *plan, CostWalk *walk);
+static void charge_project_set(const Plan *plan, CostWalk *walk);
+static void charge_recursive_union(const Plan *plan, CostWalk *walk);
+static void charge_setop(const Plan *plan, CostWalk *walk);
+static void charge_sort(const Plan *plan, CostWalk *walk);
+static void charge_unknown(const Plan *plan, CostWalk *walk);
+
+/*
+ * Which node takes what and why.
+ *
+ * A node that is not listed here, of a later release or of a fork, is charged
+ * work_mem: it is better to wait a little too often than to run out of memory,
+ * and no statement may fail because its plan has something new in it.
+ */
+#define AT(type, field)		offsetof(type, field)
+
+static const NodeRule rules[] = {
+	[T_Result] = {"Result", "computes one row at a time", NULL,
+		.exprs = {AT(Result, resconstantqual)}},
+	[T_ProjectSet] = {"ProjectSet",
+		"a user's set-returning function may store its rows for one input row, up to work_mem; built-in ones return one at a time",
+	charge_project_set},
+	[T_ModifyTable] = {"ModifyTable",
+		"changes one row at a time; the queue of AFTER triggers is not in the plan", NULL,
+		.exprs = {AT(ModifyTable, returningLists), AT(ModifyTable, withCheckOptionLists),
+			AT(ModifyTable, onConflictSet), AT(ModifyTable, onConflictWhere),
+	AT(ModifyTable, mergeActionLists)}},
+	[T_Append] = {"Append",
+		"nothing itself; children keep theirs to the end, so they add up", NULL,
+	AT(Append, appendplans)},
+	[T_MergeAppend] = {"Merge Append",
+		"one row of each child; children keep theirs, so they add up", NULL,
+	AT(MergeAppend, mergeplans)},
+	[T_RecursiveUnion] = {"Recursive Union",
+		"two tables of one step's rows, up to work_mem each; UNION also a hash table of all rows, without limit",
+	charge_recursive_union},
+	[T_BitmapAnd] = {"BitmapAnd", "nothing itself, its children have their bitmaps", NULL,
+	AT(BitmapAnd, bitmapplans)},
+	[T_BitmapOr] = {"BitmapOr", "one bitmap that its index scans add to, up to work_mem",
+	charge_bitmap, AT(BitmapOr, bitmapplans)},
+	[T_SeqScan] = {"Seq Scan", "one row at a time"},
+	[T_SampleScan] = {"Sample Scan", "one row at a time", NULL,
+		.exprs = {AT(SampleScan, tablesample)}},
+	[T_IndexScan] = {"Index Scan", "one row at a time", NULL,
+		.exprs = {AT(IndexScan, indexqual), AT(IndexScan, indexorderby)}},
+	[T_IndexOnlyScan] = {"Index Only Scan", "one row at a time", NULL,
+		.exprs = {AT(IndexOnlyScan, indexqual), AT(IndexOnlyScan, indexorderby)}},
+	[T_BitmapIndexScan] = {"Bitmap Index Scan",
+		"an entry for each page with a match, up to work_mem",
+		charge_bitmap, .exprs = {AT(BitmapIndexScan, indexqual)}},
+	[T_BitmapHeapScan] = {"Bitmap Heap Scan", "nothing itself, the bitmap is its child's"},
+	[T_TidScan] = {"Tid Scan", "a short list of row addresses", NULL,
+		.exprs = {AT(TidScan, tidquals)}},
+	[T_TidRangeScan] = {"Tid Range Scan", "one row at a time", NULL,
+		.exprs = {AT(TidRangeScan, tidrangequals)}},
+	[T_SubqueryScan] = {"Subquery Scan", "one row at a time", NULL,
+	AT(SubqueryScan, subplan)},
+	[T_FunctionScan] = {"Function Scan", "all rows of each function, up to work_mem",
+		charge_function_scan, .exprs = {AT(FunctionScan, functions)}},
+	[T_ValuesScan] = {"Values Scan", "the rows are part of the plan", NULL,
+		.exprs = {AT(ValuesScan, values_lists)}},
+	[T_TableFuncScan] = {"Table Function Scan", "all its rows, up to work_mem",
+		charge_output_store, .exprs = {AT(TableFuncScan, tablefunc)}},
+	[T_CteScan] = {"CTE Scan",
+	"all rows of the CTE once, up to work_mem, however many scans read them"},
+	[T_NamedTuplestoreScan] = {"Named Tuplestore Scan", "reads rows that a trigger keeps"},
+	[T_WorkTableScan] = {"WorkTable Scan", "reads the rows of its Recursive Union"},
+	[T_ForeignScan] = {"Foreign Scan",
+		"unknown; rows that its wrapper may fetch at once, up to work_mem",
+	charge_output_store, .exprs = {AT(ForeignScan, fdw_exprs)}},
+	[T_CustomScan] = {"Custom Scan",
+		"unknown; rows that its provider may keep, up to work_mem",
+		charge_output_store, AT(CustomScan, custom_plans),
+	{AT(CustomScan, custom_exprs)}},
+	[T_NestLoop] = {"Nested Loop", "one row of each side", NULL,
+		.exprs = {AT(Join, joinqual)}},
+	[T_MergeJoin] = {"Merge Join", "one row of each side", NULL,
+		.exprs = {AT(Join, joinqual), AT(MergeJoin, mergeclauses)}},
+	[T_HashJoin] = {"Hash Join", "nothing itself, the table is its Hash's", NULL,
+		.exprs = {AT(Join, joinqual), AT(HashJoin, hashclauses)}},
+	[T_Material] = {"Materialize", "all its input, up to work_mem", charge_input_store},
+	[T_Memoize] = {"Memoize",
+		"rows of the expected number of keys, up to the hash limit",
+	charge_memoize, .exprs = {AT(Memoize, param_exprs)}},
+	[T_Sort] = {"Sort", "all its input, up to work_mem; under a Limit twice its rows",
+	charge_sort},
+	[T_IncrementalSort] = {"Incremental Sort",
+		"the rows of one group of presorted keys, up to work_mem",
+	charge_incremental_sort},
+	[T_Group] = {"Group", "one row at a time"},
+	[T_Agg] = {"Aggregate",
+		"hashed: all groups, all hash tables together up to the hash limit; sorts for grouping sets, DISTINCT and ORDER BY, up to work_mem each; what array_agg and its like collect, without limit",
+	charge_agg},
+	[T_WindowAgg] = {"WindowAgg", "all rows of a partition, up to work_mem",
+		charge_input_store,
+		.exprs = {AT(WindowAgg, startOffset), AT(WindowAgg, endOffset),
+	AT(WindowAgg, runCondition)}},
+	[T_Unique] = {"Unique", "one row at a time"},
+	[T_Gather] = {"Gather", "queues of its workers, and what its Parallel Hashes leave unused of their shared area",
+	charge_gather},
+	[T_GatherMerge] = {"Gather Merge", "as Gather, and a few rows of each worker",
+	charge_gather},
+	[T_Hash] = {"Hash",
+		"all its input, up to the hash limit, then a buffer for each batch on disk; Parallel Hash shares one table of all processes' limits",
+	charge_hash},
+	[T_SetOp] = {"SetOp", "hashed: all distinct rows, without limit", charge_setop},
+	[T_LockRows] = {"LockRows", "one row at a time"},
+	[T_Limit] = {"Limit", "one row at a time", NULL,
+		.exprs = {AT(Limit, limitOffset), AT(Limit, limitCount)}},
+};
+
+static const NodeRule unknown_rule = {
+	"Unknown", "unknown to this release, charged work_mem", charge_unknown
+};
+
+static const NodeRule executor_rule = {
+	"Executor", "its own state: contexts, slots and expressions of each node"
+};
+
+static const NodeRule hashed_subplan_rule = {
+	"Hashed SubPlan", "all distinct rows of the subquery, without limit"
+};
+
+static const NodeRule array_subplan_rule = {
+	"Array SubPlan", "all rows of the subquery, without limit"
+};
+
+static inline const NodeRule *
+rule_of(const Plan *plan)
+{
+	NodeTag		tag = nodeTag(plan);
+
+	if ((size_t) tag < lengthof(rules) && rules[tag].name != NULL)
+		return &rules[tag];
+	return &unknown_rule;
+}
+
+/* ------------------------------------------------------------------------
+ * How memory is allocated
+ * ------------------------------------------------------------------------
+ */
+
+static double
+next_power_of_2(double n)
+{
+	int			exponent;
+	double		fraction = frexp(n, &exponent);
+
+	return fraction == 0.5 ? n : ldexp(1.0, exponent);
+}
+
+/* One allocation of this size: aset.c rounds small ones up. */
+static double
+chunk_bytes(double size)
+{
+	if (size > ALLOCSET_SEPARATE_THRESHOLD)
+		return MAXALIGN((Size) size) + 3 * CHUNK_HEADER;
+	return next_power_of_2(Max(size, 8)) + CHUNK_HEADER;
+}
+
+/* The blocks that hold this much in small chunks: they double to a maximum. */
+static double
+block_bytes(double used, double max_block)
+{
+	double		block = CONTEXT_BYTES;
+	double		total = CONTEXT_BYTES;
+
+	while (total < used && block < max_block)
+	{
+		total += block;
+		block *= 2;
+	}
+	if (total < used)
+		total += ceil((used - total) / max_block) * max_block;
+	return total;
+}
+
+/* Rows that a node returns, in each of the processes that run it. */
+static double
+rows_of(const Plan *plan)
+{
+	return Max(plan->plan_rows, 1) * ROW_MARGIN;
+}
+
+/* A row as the executor keeps it, a MinimalTuple, without chunk header. */
+static double
+tuple_bytes(const Plan *plan)
+{
+	int			columns = list_length(plan->targetlist);
+	int			header = MAXALIGN(SizeofMinimalTupleHeader + BITMAPLEN(columns));
+
+	/* widths are without alignment; about 2 bytes a column go there */
+	return header + MAXALIGN(Max(plan->plan_width, 0) + 2 * columns);
+}
+
+/* What a sort keeps of rows with that much outside of their slot. */
+static double
+sort_bytes(double rows, double chunk, double limit, PgAdmCostBasis *basis)
+{
+	double		slots = Max(next_power_of_2(rows + 1), SORT_MIN_SLOTS);
+
+	if (slots * SORT_SLOT_BYTES + rows * chunk > limit)
+	{
+		/* the array is grown to its share of the limit */
+		*basis = PGADM_COST_AT_LIMIT;
+		slots = Max(limit / (SORT_SLOT_BYTES + chunk), SORT_MIN_SLOTS);
+		rows = Max((limit - slots * SORT_SLOT_BYTES) / Max(chunk, 1), 0);
+	}
+	return 2 * CONTEXT_BYTES + slots * SORT_SLOT_BYTES +
+		block_bytes(rows * chunk, ALLOCSET_DEFAULT_MAXSIZE);
+}
+
+/* What a tuplestore keeps of rows of that size. */
+static double
+store_bytes(double rows, double tuple, double limit, PgAdmCostBasis *basis)
+{
+	double		slots = Max(next_power_of_2(rows + 1), STORE_MIN_SLOTS);
+	double		chunk = chunk_bytes(tuple);
+
+	if (slots * STORE_SLOT_BYTES + rows * chunk > limit)
+	{
+		*basis = PGADM_COST_AT_LIMIT;
+		slots = Max(limit / (STORE_SLOT_BYTES + chunk), STORE_MIN_SLOTS);
+		rows = Max((limit - slots * STORE_SLOT_BYTES) / chunk, 0);
+	}
+	return slots * STORE_SLOT_BYTES +
+		block_bytes(rows * chunk, ALLOCSET_DEFAULT_MAXSIZE);
+}
+
+/* The array of a hash table for that many entries. */
+static double
+table_bytes(double entries, double entry)
+{
+	return next_power_of_2(Max(entries / HASH_FILL, 2)) * entry;
+}
+
+/* A whole hash table that keeps a tuple and more of each group. */
+static double
+group_table_bytes(double groups, double group, double max_block)
+{
+	return 2 * CONTEXT_BYTES + table_bytes(groups, HASH_ENTRY_BYTES) +
+		block_bytes(groups * group, max_block);
+}
+
+/* Types whose values a sort keeps in the slot. */
+static bool
+is_by_value(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID:
+		case CHAROID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case OIDOID:
+		case FLOAT4OID:
+		case FLOAT8OID:
+		case DATEOID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Charging
+ * ------------------------------------------------------------------------
+ */
+
+/* Put one operator at its place among the biggest, if it is one of them. */
+static void
+list_operator(PgAdmCostOperators *operators, const PgAdmCostOperator *entry)
+{
+	int			place;
+
+	if (operators->count < operators->capacity)
+		operators->count++;
+	else if (operators->count == 0 ||
+			 operators->items[operators->count - 1].memory >= entry->memory)
+		return;
+
+	place = operators->count - 1;
+	while (place > 0 && operators->items[place - 1].memory < entry->memory)
+	{
+		operators->items[place] = operators->items[place - 1];
+		place--;
+	}
+	operators->items[place] = *entry;
+}
+
+static void
+charge_as(CostWalk *walk, const NodeRule *rule, const Plan *plan,
+		  double bytes, int processes, PgAdmCostBasis basis)
+{
+	walk->memory += bytes * processes;
+	walk->cost->operators++;
+
+	if (walk->operators != NULL)
+	{
+		PgAdmCostOperator entry;
+
+		entry.name = rule->name;
+		entry.why = rule->why;
+		entry.tag = plan ? nodeTag(plan) : T_Invalid;
+		entry.plan_node_id = plan ? plan->plan_node_id : -1;
+		entry.processes = processes;
+		entry.basis = basis;
+		entry.memory = (int64) Min(bytes * processes, PG_INT64_MAX / 2);
+		list_operator(walk->operators, &entry);
+	}
+}
+
+/* Charge a node in each process that runs it. */
+static void
+charge(CostWalk *walk, const Plan *plan, double bytes, PgAdmCostBasis basis)
+{
+	charge_as(walk, rule_of(plan), plan, bytes, walk->processes, basis);
+}
+
+static void
+charge_unknown(const Plan *plan, CostWalk *walk)
+{
+	charge(walk, plan, walk->work_mem, PGADM_COST_AT_LIMIT);
+}
+
+/* A tuplestore of the rows that go in. */
+static void
+charge_input_store(const Plan *plan, CostWalk *walk)
+{
+	const Plan *input = outerPlan(plan);
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes = store_bytes(rows_of(input), tuple_bytes(input),
+									walk->work_mem, &basis);
+
+	charge(walk, plan, bytes, basis);
+}
+
+/* A tuplestore of the rows that come out, before any condition. */
+static void
+charge_output_store(const Plan *plan, CostWalk *walk)
+{
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes = store_bytes(rows_of(plan), tuple_bytes(plan),
+									walk->work_mem, &basis);
+
+	charge(walk, plan, bytes, basis);
+}
+
+/* Each function has a tuplestore with all its columns. */
+static void
+charge_function_scan(const Plan *plan, CostWalk *walk)
+{
+	ListCell   *lc;
+
+	foreach(lc, ((const FunctionScan *) plan)->functions)
+	{
+		RangeTblFunction *function = lfirst_node(RangeTblFunction, lc);
+		PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+		double		tuple = Max(tuple_bytes(plan), 16 + 8 * function->funccolcount);
+
+		charge(walk, plan, store_bytes(rows_of(plan), tuple, walk->work_mem, &basis),
+			   basis);
+	}
+}
+
+/* Only functions of users are taken to store their rows. */
+static void
+charge_project_set(const Plan *plan, CostWalk *walk)
+{
+	const Plan *input = outerPlan(plan);
+	double		rows = rows_of(plan);
+	ListCell   *lc;
+
+	if (input != NULL)
+		rows /= Max(input->plan_rows, 1);
+
+	foreach(lc, plan->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+		PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+
+		if (IsA(expr, FuncExpr) && ((FuncExpr *) expr)->funcretset &&
+			((FuncExpr *) expr)->funcid >= FirstNormalObjectId)
+			charge(walk, plan,
+				   store_bytes(rows, tuple_bytes(plan), walk->work_mem, &basis),
+				   basis);
+	}
+}
+
+/*
+ * A sort keeps its input.  Under a Limit it keeps up to twice the rows that are
+ * asked for before it begins to throw rows away.
+ */
+static double
+sort_node_bytes(const Plan *plan, double rows, CostWalk *walk, PgAdmCostBasis *basis)
+{
+	double		chunk = tuple_bytes(plan);
+	bool		bounded = walk->bound >= 0;
+
+	if (bounded)
+		rows = Min(rows, 2 * walk->bound + 1);
+
+	if (list_length(plan->targetlist) == 1 && IsA(plan, Sort) &&
+		is_by_value(exprType((Node *) linitial_node(TargetEntry, plan->targetlist)->expr)))
+		chunk = 0;
+	else
+		chunk = bounded ? chunk_bytes(chunk) : chunk + SORT_CHUNK_HEADER;
+
+	return sort_bytes(rows, chunk, walk->work_mem, basis);
+}
+
+static void
+charge_sort(const Plan *plan, CostWalk *walk)
+{
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes = sort_node_bytes(plan, rows_of(outerPlan(plan)), walk, &basis);
+
+	charge(walk, plan, bytes, basis);
+}
+
+/*
+ * The plan does not say how large a group is, but its startup cost does: it is
+ * the cost of reading and sorting the first group.  Sorting takes a part of it,
+ * so the share of the input comes out too high rather than too low.  Groups
+ * differ, hence twice that.  There is a second, short sort for small groups.
+ */
+static void
+charge_incremental_sort(const Plan *plan, CostWalk *walk)
+{
+	const Plan *input = outerPlan(plan);
+	double		rows = rows_of(input);
+	double		first_group = plan->startup_cost - input->startup_cost;
+	double		whole_input = input->total_cost - input->startup_cost;
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes;
+
+	if (whole_input > 0 && first_group >= 0)
+		rows = Min(rows, rows * 2 * first_group / whole_input);
+
+	bytes = sort_node_bytes(plan, Max(rows, INCREMENTAL_MIN_GROUP), walk, &basis) +
+		sort_node_bytes(plan, INCREMENTAL_MIN_GROUP, walk, &basis);
+	charge(walk, plan, bytes, basis);
+}
+
+/* The number of batches when that much does not fit the limit. */
+static double
+batches_of(double total, double tuple, double limit)
+{
+	double		buckets = next_power_of_2(Max(limit / (tuple + sizeof(void *)), 1));
+	double		room = limit - buckets * sizeof(void *);
+
+	return next_power_of_2(Max(ceil(total / Max(room, 1)), 2));
+}
+
+/*
+ * A hash table that does not fit keeps what does, and a buffer for each of the
+ * other batches of both sides.  With a small limit there can be so many that
+ * they need more than the limit: that much is charged, as that much is taken.
+ *
+ * Processes share the table of a Parallel Hash.  It may take all their limits
+ * together; when it does not fit that either, each works at a batch of its own,
+ * so that the total is the same.
+ */
+static void
+charge_hash(const Plan *plan, CostWalk *walk)
+{
+	const Plan *input = outerPlan(plan);
+	bool		shared = plan->parallel_aware;
+	double		rows = shared ? Max(((const Hash *) plan)->rows_total, 1) * ROW_MARGIN : rows_of(input);
+	double		tuple = HASH_TUPLE_HEADER + tuple_bytes(input);
+	double		buckets = Max(next_power_of_2(rows), HASH_MIN_BUCKETS) * sizeof(void *);
+	double		limit = walk->hash_mem * (shared ? walk->workers + 1 : 1);
+	double		bytes = rows * tuple + buckets;
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		files = 0;
+
+	if (bytes > limit)
+	{
+		double		batches = batches_of(rows * tuple, tuple, walk->hash_mem);
+
+		basis = PGADM_COST_AT_LIMIT;
+		bytes = limit;
+		if (shared)
+			files = batches * SHARED_BATCH_BYTES * walk->processes;
+		else
+			files = 2 * (batches - 1) * BATCH_FILE_BYTES;
+	}
+	bytes += HASH_CHUNK_BYTES * (shared ? walk->processes : 1);
+
+	if (shared)
+	{
+		walk->shared_area += bytes;
+		charge_as(walk, rule_of(plan), plan, bytes + files, 1, basis);
+	}
+	else
+		charge(walk, plan, bytes + files + 2 * CONTEXT_BYTES, basis);
+}
+
+/*
+ * The cache counts its keys and tuples without what their allocation adds, so
+ * that it may take about twice its limit.
+ */
+static void
+charge_memoize(const Plan *plan, CostWalk *walk)
+{
+	const Memoize *memoize = (const Memoize *) plan;
+	const Plan *input = outerPlan(plan);
+	double		rows = rows_of(input);
+	double		tuple = tuple_bytes(input);
+	double		key = 16 + 16 * memoize->numKeys;
+	double		counted = HASH_ENTRY_BYTES + 24 + key + rows * (16 + tuple);
+	double		taken = chunk_bytes(24) + chunk_bytes(key) +
+		rows * (chunk_bytes(16) + chunk_bytes(tuple));
+	double		entries = memoize->est_entries * ROW_MARGIN;
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+
+	if (entries == 0 || entries * counted > walk->hash_mem)
+	{
+		basis = PGADM_COST_AT_LIMIT;
+		entries = walk->hash_mem / counted;
+	}
+	charge(walk, plan,
+		   CONTEXT_BYTES + table_bytes(entries, HASH_ENTRY_BYTES) +
+		   block_bytes(entries * taken, ALLOCSET_DEFAULT_MAXSIZE),
+		   basis);
+}
+
+/*
+ * A bitmap has an entry for each page, of which there are no more than rows, nor
+ * more than the scan above it pays for.  Those of a parallel scan share one.
+ */
+static void
+charge_bitmap(const Plan *plan, CostWalk *walk)
+{
+	double		pages = rows_of(plan);
+	double		limit = walk->work_mem / (BITMAP_PAGE_BYTES + BITMAP_PAGE_LIST_BYTES);
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes;
+	bool		shared;
+
+	if (walk->in_bitmap_or && IsA(plan, BitmapIndexScan))
+		return;
+
+	if (walk->pages >= 0)
+		pages = Min(pages, walk->pages * ROW_MARGIN);
+	if (pages > limit)
+	{
+		basis = PGADM_COST_AT_LIMIT;
+		pages = limit;
+	}
+	bytes = table_bytes(Max(pages, BITMAP_MIN_PAGES), BITMAP_PAGE_BYTES) +
+		pages * BITMAP_PAGE_LIST_BYTES;
+
+	shared = IsA(plan, BitmapOr) ? ((const BitmapOr *) plan)->isshared :
+		IsA(plan, BitmapIndexScan) ? ((const BitmapIndexScan *) plan)->isshared : false;
+	if (shared)
+	{
+		walk->shared_area += bytes;
+		charge_as(walk, rule_of(plan), plan, bytes, 1, basis);
+	}
+	else
+		charge(walk, plan, bytes, basis);
+}
+
+/*
+ * The tables of one step's rows are charged as the rows of the recursive term.
+ */
+static void
+charge_recursive_union(const Plan *plan, CostWalk *walk)
+{
+	const RecursiveUnion *node = (const RecursiveUnion *) plan;
+	double		rows = Max(rows_of(outerPlan(plan)), rows_of(innerPlan(plan)));
+	double		tuple = tuple_bytes(plan);
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes = 2 * store_bytes(rows, tuple, walk->work_mem, &basis);
+
+	if (node->numCols > 0)
+	{
+		basis = PGADM_COST_UNLIMITED;
+		bytes += group_table_bytes(Max(node->numGroups, 1) * ROW_MARGIN,
+								   chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE);
+	}
+	charge(walk, plan, bytes, basis);
+}
+
+static void
+charge_setop(const Plan *plan, CostWalk *walk)
+{
+	const SetOp *setop = (const SetOp *) plan;
+
+	if (setop->strategy == SETOP_HASHED)
+		charge(walk, plan,
+			   group_table_bytes(Max(setop->numGroups, 1) * ROW_MARGIN,
+								 chunk_bytes(tuple_bytes(plan)) +
+								 chunk_bytes(PER_GROUP_BYTES),
+								 ALLOCSET_DEFAULT_MAXSIZE),
+			   PGADM_COST_UNLIMITED);
+}
+
+/*
+ * Called with what is below already walked.  The shared area grows by segments
+ * that double every second time, and the rest of the last one is lost.
+ */
+static void
+charge_gather(const Plan *plan, CostWalk *walk)
+{
+	int			workers;
+	double		bytes = PARALLEL_QUERY_BYTES;
+	double		area = 0;
+
+	if (IsA(plan, Gather))
+		workers = ((const Gather *) plan)->num_workers;
+	else
+	{
+		workers = ((const GatherMerge *) plan)->num_workers;
+		bytes += workers * MERGE_BUFFER_TUPLES * chunk_bytes(tuple_bytes(plan));
+	}
+	walk->cost->parallel = true;
+	walk->cost->workers += workers;
+
+	for (int segment = 1; area < walk->shared_area; segment++)
+		area += ldexp(DSA_SEGMENT_BYTES, segment / 2);
+	bytes += workers * PARALLEL_WORKER_BYTES + area - walk->shared_area;
+	walk->shared_area = 0;
+	charge_as(walk, rule_of(plan), plan, bytes, 1, PGADM_COST_BY_ROWS);
+}
+
+/* ------------------------------------------------------------------------
+ * Aggregates
+ * ------------------------------------------------------------------------
+ */
+
+/* What the aggregate functions of a node are like. */
+typedef struct AggShape
+{
+	int			states;			/* separate transition states */
+	uint64		seen;			/* numbers of those below 64 */
+	int			collecting;		/* those of them of type internal */
+	int			sorts;			/* those of them that sort their input */
+	double		sort_chunk;		/* largest row of such a sort outside its slot */
+	double		input_tuple;	/* a row of the node's input */
+} AggShape;
+
+static void
+add_sort_to_shape(const Aggref *aggref, AggShape *shape)
+{
+	double		chunk = shape->input_tuple + SORT_CHUNK_HEADER;
+
+	if (list_length(aggref->args) == 1 &&
+		is_by_value(exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr)))
+		chunk = 0;
+	shape->sorts++;
+	shape->sort_chunk = Max(shape->sort_chunk, chunk);
+}
+
+/* Aggregates that share a transition state come with the same number. */
+static bool
+find_agg_shape(Node *node, AggShape *shape)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Aggref))
+	{
+		Aggref	   *aggref = (Aggref *) node;
+
+		if (aggref->aggtransno < 64)
+		{
+			if (shape->seen & (UINT64CONST(1) << aggref->aggtransno))
+				return false;
+			shape->seen |= UINT64CONST(1) << aggref->aggtransno;
+		}
+		shape->states++;
+		if (aggref->aggtranstype == INTERNALOID)
+			shape->collecting++;
+		if (aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
+			AGGKIND_IS_ORDERED_SET(aggref->aggkind))
+			add_sort_to_shape(aggref, shape);
+		return false;
+	}
+	return expression_tree_walker(node, find_agg_shape, (void *) shape);
+}
+
+/*
+ * The planner puts down 8 kB for a state of type internal whose size its
+ * declaration does not give: those of array_agg, string_agg, json_agg and the
+ * like, which collect all their input.  It gives only the sum, so take as many
+ * as fit it.
+ */
+static int
+agg_collectors(const Agg *agg, const AggShape *shape)
+{
+	double		fit = agg->transitionSpace / ALLOCSET_DEFAULT_INITSIZE;
+
+	return (int) Min(fit, shape->collecting);
+}
+
+/* The hash tables of a node share one limit. */
+static void
+charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
+{
+	const Plan *plan = &agg->plan;
+	double		state = (double) agg->transitionSpace -
+		agg_collectors(agg, shape) * ALLOCSET_DEFAULT_INITSIZE;
+	double		group = chunk_bytes(shape->input_tuple);
+	double		max_block = Min(walk->work_mem / 16, ALLOCSET_DEFAULT_MAXSIZE);
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes;
+	ListCell   *lc;
+
+	if (shape->states > 0)
+		group += chunk_bytes(shape->states * PER_GROUP_BYTES);
+	if (state > 0)
+		group += chunk_bytes(state);
+
+	bytes = group_table_bytes(agg->numGroups * ROW_MARGIN, group, max_block);
+	foreach(lc, agg->chain)
+	{
+		const Agg  *link = lfirst_node(Agg, lc);
+
+		if (link->aggstrategy == AGG_HASHED)
+			bytes += group_table_bytes(link->numGroups * ROW_MARGIN, group, max_block);
+	}
+	if (bytes > walk->hash_mem)
+	{
+		basis = PGADM_COST_AT_LIMIT;
+		bytes = walk->hash_mem + max_block;
+	}
+	charge(walk, plan, bytes, basis);
+}
+
+/*
+ * Grouping sets that are not a prefix of each other need the input in another
+ * order: one sort is being read while the next one is filled.
+ */
+static void
+charge_agg_chain(const Agg *agg, const AggShape *shape, CostWalk *walk)
+{
+	const Plan *input = outerPlan(agg);
+	int			sorts = agg->aggstrategy == AGG_MIXED ? -1 : 0;
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes;
+	ListCell   *lc;
+
+	foreach(lc, agg->chain)
+	{
+		if (lfirst_node(Agg, lc)->aggstrategy != AGG_HASHED)
+			sorts++;
+	}
+	if (sorts <= 0)
+		return;
+
+	bytes = sort_bytes(rows_of(input), shape->input_tuple + SORT_CHUNK_HEADER,
+					   walk->work_mem, &basis);
+	charge(walk, &agg->plan, Min(sorts, 2) * bytes, basis);
+}
+
+/*
+ * Rows of one group: all without GROUP BY and for grouping sets, whose last may
+ * be the empty one.  Groups differ, hence twice the average.
+ */
+static double
+rows_per_group(const Agg *agg)
+{
+	double		rows = rows_of(outerPlan(agg));
+	double		groups = Max(agg->numGroups, 1);
+
+	if (agg->aggstrategy == AGG_PLAIN || agg->groupingSets != NIL || groups < 2)
+		return rows;
+	return Min(rows, rows * 2 / groups);
+}
+
+/* DISTINCT, ORDER BY and WITHIN GROUP: a sort for each, in each grouping set. */
+static void
+charge_agg_sorts(const Agg *agg, const AggShape *shape, CostWalk *walk)
+{
+	int			sets = Max(list_length(agg->groupingSets), 1);
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes = sort_bytes(rows_per_group(agg), shape->sort_chunk,
+								   walk->work_mem, &basis);
+
+	charge(walk, &agg->plan, sets * shape->sorts * bytes, basis);
+}
+
+/* What array_agg and its like collect, and then once more as the result. */
+static void
+charge_agg_collectors(const Agg *agg, int collectors, CostWalk *walk)
+{
+	const Plan *input = outerPlan(agg);
+	double		rows = agg->aggstrategy == AGG_HASHED || agg->aggstrategy == AGG_MIXED ?
+		rows_of(input) : rows_per_group(agg);
+	double		value = Max(input->plan_width, 8);
+
+	charge(walk, &agg->plan, collectors * rows * (16 + chunk_bytes(value) + value),
+		   PGADM_COST_UNLIMITED);
+}
+
+static void
+charge_agg(const Plan *plan, CostWalk *walk)
+{
+	const Agg  *agg = (const Agg *) plan;
+	AggShape	shape = {0};
+	int			collectors;
+
+	shape.input_tuple = tuple_bytes(outerPlan(plan));
+	find_agg_shape((Node *) plan->targetlist, &shape);
+	find_agg_shape((Node *) plan->qual, &shape);
+
+	if (agg->aggstrategy == AGG_HASHED || agg->aggstrategy == AGG_MIXED)
+		charge_agg_hash(agg, &shape, walk);
+	if (agg->chain != NIL)
+		charge_agg_chain(agg, &shape, walk);
+	if (shape.sorts > 0)
+		charge_agg_sorts(agg, &shape, walk);
+	collectors = agg_collectors(agg, &shape);
+	if (collectors > 0)
+		charge_agg_collectors(agg, collectors, walk);
+}
+
+/* ------------------------------------------------------------------------
+ * Subplans
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The executor keeps distinct rows of a hashed subplan whatever they take; the
+ * planner chose it because it expected them to fit.  Rows with NULLs go to a
+ * second, small table.
+ */
+static void
+charge_hashed_subplan(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
+{
+	double		rows = rows_of(plan);
+	double		bytes = CONTEXT_BYTES +
+		group_table_bytes(rows, chunk_bytes(tuple_bytes(plan)), ALLOCSET_DEFAULT_MAXSIZE);
+
+	if (!subplan->unknownEqFalse)
+		bytes += table_bytes(list_length(subplan->paramIds) == 1 ? 1 : rows / 16,
+							 HASH_ENTRY_BYTES);
+	charge_as(walk, &hashed_subplan_rule, plan, bytes, walk->processes,
+			  PGADM_COST_UNLIMITED);
+}
+
+/* What the expression itself keeps of the rows of its plan. */
+static void
+charge_subplan_result(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
+{
+	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	double		bytes;
+
+	if (subplan->useHashTable)
+		charge_hashed_subplan(subplan, plan, walk);
+	else if (subplan->subLinkType == ARRAY_SUBLINK)
+	{
+		double		value = Max(plan->plan_width, 8);
+
+		bytes = rows_of(plan) * (16 + chunk_bytes(value) + value);
+		charge_as(walk, &array_subplan_rule, plan, bytes, walk->processes,
+				  PGADM_COST_UNLIMITED);
+	}
+	else if (subplan->subLinkType == CTE_SUBLINK && plan->targetlist != NIL)
+	{
+		bytes = store_bytes(rows_of(plan), tuple_bytes(plan), walk->work_mem, &basis);
+		charge_as(walk, &rules[T_CteScan], plan, bytes, walk->processes, basis);
+	}
+}
+
+/* A subplan's plan is run where it is used, and once however often used. */
+static void
+walk_subplan_by_id(int plan_id, CostWalk *walk)
+{
+	const Plan *plan = (const Plan *) list_nth(walk->stmt->subplans, plan_id - 1);
+	double		bound = walk->bound;
+	double		pages = walk->pages;
+	bool		in_bitmap_or = walk->in_bitmap_or;
+
+	if (plan == NULL || bms_is_member(plan_id, walk->subplans_seen))
+		return;
+	walk->subplans_seen = bms_add_member(walk->subplans_seen, plan_id);
+	walk->bound = -1;
+	walk->pages = -1;
+	walk->in_bitmap_or = false;
+	walk_plan(plan, walk);
+	walk->bound = bound;
+	walk->pages = pages;
+	walk->in_bitmap_or = in_bitmap_or;
+}
+
+static void
+walk_subplan(const SubPlan *subplan, CostWalk *walk)
+{
+	const Plan *plan = (const Plan *) list_nth(walk->stmt->subplans,
+											   subplan->plan_id - 1);
+
+	if (plan == NULL)
+		return;
+	charge_subplan_result(subplan, plan, walk);
+	walk_subplan_by_id(subplan->plan_id, walk);
+}
+
+/* Find the SubPlans in an expression, or in a list of them. */
+static bool
+walk_subplans_in(Node *node, CostWalk *walk)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan))
+		walk_subplan((SubPlan *) node, walk);
+	return expression_tree_walker(node, walk_subplans_in, (void *) walk);
+}
+
+static void
+walk_expressions(const Plan *plan, const NodeRule *rule, CostWalk *walk)
+{
+	walk_subplans_in((Node *) plan->initPlan, walk);
+	walk_subplans_in((Node *) plan->targetlist, walk);
+	walk_subplans_in((Node *) plan->qual, walk);
+	for (int i = 0; i < MAX_EXPRS && rule->exprs[i] != 0; i++)
+		walk_subplans_in(*(Node *const *) ((const char *) plan + rule->exprs[i]), walk);
+}
+
+/* ------------------------------------------------------------------------
+ * The walk
+ * ------------------------------------------------------------------------
+ */
+
+/* How many rows a Limit asks for, as far as the plan says; or -1. */
+static double
+limit_bound(const Limit *limit)
+{
+	const Const *count = (const Const *) limit->limitCount;
+	const Const *offset = (const Const *) limit->limitOffset;
+	double		bound;
+
+	if (count == NULL || !IsA(count, Const) || count->constisnull ||
+		limit->limitOption == LIMIT_OPTION_WITH_TIES)
+		return -1;
+	bound = (double) DatumGetInt64(count->constvalue);
+	if (offset != NULL)
+	{
+		if (!IsA(offset, Const))
+			return -1;
+		if (!offset->constisnull)
+			bound += (double) DatumGetInt64(offset->constvalue);
+	}
+	return bound;
+}
+
+/* The processes that run what is below a Gather. */
+static void
+enter_gather(int planned, bool single_copy, CostWalk *walk)
+{
+	int			workers = planned;
+
+	if (walk->params->max_workers >= 0)
+		workers = Min(workers, walk->params->max_workers);
+	walk->workers = workers;
+	if (single_copy)
+		walk->processes = 1;
+	else
+		walk->processes = Max(workers + (walk->params->leader_participates ? 1 : 0), 1);
+}
+
+/*
+ * The most pages that a bitmap heap scan can have in mind: each costs at least
+ * seq_page_cost.  Of a scan that is repeated the plan has averages that count on
+ * pages being cached, which say nothing about one bitmap.
+ */
+static double
+bitmap_pages(const Plan *plan, CostWalk *walk)
+{
+	bool		repeated = !plan->parallel_aware && !bms_is_empty(plan->allParam);
+
+	if (walk->params->seq_page_cost <= 0 || repeated)
+		return -1;
+	return ceil((plan->total_cost - plan->startup_cost) / walk->params->seq_page_cost);
+}
+
+/* Set in the walk what a node means for those below it. */
+static void
+enter_node(const Plan *plan, CostWalk *walk)
+{
+	double		bound = walk->bound;
+
+	walk->bound = -1;
+	walk->in_bitmap_or = false;
+	switch (nodeTag(plan))
+	{
+		case T_Limit:
+			walk->bound = limit_bound((const Limit *) plan);
+			break;
+		case T_Append:
+		case T_MergeAppend:
+		case T_Result:
+			walk->bound = bound;
+			break;
+		case T_SubqueryScan:
+			walk->bound = plan->qual == NIL ? bound : -1;
+			break;
+		case T_Gather:
+			walk->bound = bound;
+			enter_gather(((const Gather *) plan)->num_workers,
+						 ((const Gather *) plan)->single_copy, walk);
+			break;
+		case T_GatherMerge:
+			walk->bound = bound;
+			enter_gather(((const GatherMerge *) plan)->num_workers, false, walk);
+			break;
+		case T_BitmapHeapScan:
+			walk->pages = bitmap_pages(plan, walk);
+			break;
+		case T_BitmapAnd:
+			walk->pages = -1;
+			break;
+		case T_BitmapOr:
+			walk->in_bitmap_or = true;
+			break;
+		default:
+			break;
+	}
+}
+
+/*
+ * Children in a field of the node.  Of a Parallel Append, those that are not
+ * partial run in one process each.
+ */
+static void
+walk_children(const Plan *plan, const NodeRule *rule, CostWalk *walk)
+{
+	Node	   *children = *(Node *const *) ((const char *) plan + rule->children);
+	int			processes = walk->processes;
+	ListCell   *lc;
+
+	if (children == NULL)
+		return;
+	if (!IsA(children, List))
+	{
+		walk_plan((Plan *) children, walk);
+		return;
+	}
+	foreach(lc, (List *) children)
+	{
+		if (IsA(plan, Append) && plan->parallel_aware &&
+			foreach_current_index(lc) < ((const Append *) plan)->first_partial_plan)
+			walk->processes = 1;
+		walk_plan((Plan *) lfirst(lc), walk);
+		walk->processes = processes;
+	}
+}
+
+/* What the executor has for a node, whatever the rows. */
+static double
+node_bytes(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_IndexOnlyScan:
+			return NODE_BYTES + INDEX_SCAN_BYTES + INDEX_TUPLES_BYTES;
+		case T_IndexScan:
+		case T_BitmapIndexScan:
+			return NODE_BYTES + INDEX_SCAN_BYTES;
+		case T_Agg:
+			return NODE_BYTES + AGG_NODE_BYTES;
+		default:
+			return NODE_BYTES;
+	}
+}
+
+static void
+walk_plan(const Plan *plan, CostWalk *walk)
+{
+	const NodeRule *rule;
+	int			processes = walk->processes;
+	int			workers = walk->workers;
+	double		bound = walk->bound;
+	double		pages = walk->pages;
+	bool		in_bitmap_or = walk->in_bitmap_or;
+
+	if (plan == NULL)
+		return;
+	check_stack_depth();
+
+	rule = rule_of(plan);
+	walk->executor += processes * node_bytes(plan);
+	if (walk->stmt->subplans != NIL)
+		walk_expressions(plan, rule, walk);
+
+	enter_node(plan, walk);
+	walk_plan(outerPlan(plan), walk);
+	walk_plan(innerPlan(plan), walk);
+	if (rule->children != 0)
+		walk_children(plan, rule, walk);
+
+	walk->processes = processes;
+	walk->workers = workers;
+	walk->bound = bound;
+	walk->pages = pages;
+	walk->in_bitmap_or = in_bitmap_or;
+	if (rule->charge != NULL)
+		rule->charge(plan, walk);
+}
+
+/* Subplans that were not found in any expression are in the executor too. */
+static void
+walk_other_subplans(CostWalk *walk)
+{
+	for (int plan_id = 1; plan_id <= list_length(walk->stmt->subplans); plan_id++)
+		walk_subplan_by_id(plan_id, walk);
+	bms_free(walk->subplans_seen);
+}
+
+/*
+ * The need of a plan, and its biggest operators if the caller wants them.
+ *
+ * All Gathers of a plan count, as if they ran at the same time: they do in a
+ * join, and below an Append or in an initplan they may.
+ */
+void
+pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params,
+						  PgAdmQueryCost *cost, PgAdmCostOperators *operators)
+{
+	CostWalk	walk = {0};
+
+	memset(cost, 0, sizeof(PgAdmQueryCost));
+	cost->workers = 1;
+	if (operators != NULL)
+		operators->count = 0;
+	if (stmt->planTree == NULL)
+		return;
+
+	cost->plan_cost = stmt->planTree->total_cost;
+	walk.stmt = stmt;
+	walk.params = params;
+	walk.cost = cost;
+	walk.operators = operators;
+	walk.work_mem = params->work_mem_kb * 1024.0;
+	walk.hash_mem = walk.work_mem * params->hash_mem_multiplier;
+	walk.processes = 1;
+	walk.bound = -1;
+	walk.pages = -1;
+
+	walk_plan(stmt->planTree, &walk);
+	if (stmt->subplans != NIL)
+		walk_other_subplans(&walk);
+
+	if (walk.memory > 0)
+	{
+		charge_as(&walk, &executor_rule, NULL,
+				  EXECUTOR_BYTES + walk.executor, 1,
+				  PGADM_COST_UNLIMITED);
+		cost->operators--;
+	}
+	cost->memory = (int64) Min(ceil(walk.memory), PG_INT64_MAX / 2);
+}
+
+void
+pgadm_cost_of_plan(const PlannedStmt *stmt, const PgAdmCostParams *params,
+				   PgAdmQueryCost *cost)
+{
+	pgadm_cost_list_operators(stmt, params, cost, NULL);
+}
+
+/* ------------------------------------------------------------------------
+ * Lowered claims
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The largest work_mem in kB, no more than the parameters', with which the plan
+ * needs at most target bytes, and the need with it.
+ *
+ * If there is none, the one with the least need.  That is not always the least
+ * work_mem: a hash join with less memory has more batches, each with a buffer.
+ * For the same reason the search goes down by halves, and then looks closer
+ * between the last two only.
+ */
+int
+pgadm_cost_fit_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
+						int64 target, PgAdmQueryCost *cost)
+{
+	PgAdmCostParams lowered = *params;
+	PgAdmQueryCost need;
+	int			too_much = params->work_mem_kb;
+	int			best = params->work_mem_kb;
+
+	pgadm_cost_of_plan(stmt, params, cost);
+	while (cost->memory > target && lowered.work_mem_kb > PGADM_COST_MIN_WORK_MEM_KB)
+	{
+		too_much = lowered.work_mem_kb;
+		lowered.work_mem_kb = Max(lowered.work_mem_kb / 2, PGADM_COST_MIN_WORK_MEM_KB);
+		pgadm_cost_of_plan(stmt, &lowered, &need);
+		if (need.memory < cost->memory)
+		{
+			best = lowered.work_mem_kb;
+			*cost = need;
+		}
+	}
+
+	while (cost->memory <= target && too_much - best > 1)
+	{
+		lowered.work_mem_kb = best + (too_much - best) / 2;
+		pgadm_cost_of_plan(stmt, &lowered, &need);
+		if (need.memory <= target)
+		{
+			best = lowered.work_mem_kb;
+			*cost = need;
+		}
+		else
+			too_much = lowered.work_mem_kb;
+	}
+	return best;
+}
+
+/* ------------------------------------------------------------------------
+ * Utilities
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * CREATE INDEX, VACUUM and the like.  Parallel index builds divide
+ * maintenance_work_mem among their workers, but parallel vacuums and the sorts
+ * of other access methods do not, so every process is charged all of it.
+ */
+void
+pgadm_cost_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
+						  PgAdmQueryCost *cost)
+{
+	memset(cost, 0, sizeof(PgAdmQueryCost));
+	cost->workers = 1 + Max(parallel_workers, 0);
+	cost->memory = maintenance_work_mem_kb * 1024 * cost->workers;
+	cost->operators = 1;
+	cost->parallel = cost->workers > 1;
+}

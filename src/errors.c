@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * errors.c
+ *		The two errors that refused queries get, and their log discipline.
+ *
+ * Ten thousand refusals a second must not become as many lines in the server
+ * log.  Unless pg_admission.log_rejections is "all", the log hook keeps them
+ * out of it; they are recognised by a text domain of their own, so that an
+ * error with the same SQLSTATE raised by somebody else is logged as ever.
+ * What was kept out is owed to the log: it is paid with a summary, at most
+ * one per log_interval, by the next query that is refused or by the sampler.
+ *
+ * Locking: none.  The debt is atomic, and whoever moves the time of the last
+ * summary forward writes the next.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/errors.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "errors.h"
+#include "lib/stringinfo.h"
+#include "utils/timestamp.h"
+
+#define REFUSAL_DOMAIN	"pg_admission_refusal"
+
+/* How each reason is worded; the names and messages are part of the contract */
+static const struct
+{
+	const char *name;
+	const char *message;
+	const char *detail;
+}			wording[PGADM_NREASONS] =
+{
+	[PGADM_REASON_QUEUE_FULL] = {
+		"queue_full",
+		gettext_noop("system overloaded: admission queue is full"),
+		gettext_noop("All query workers are busy and no place is left in the queue."),
+	},
+	[PGADM_REASON_QUEUE_TIMEOUT] = {
+		"queue_timeout",
+		gettext_noop("system overloaded: query waited too long for admission"),
+		gettext_noop("The query was not admitted within \"pg_admission.queue_timeout\"."),
+	},
+	[PGADM_REASON_MEMORY] = {
+		"memory",
+		gettext_noop("query exceeds the memory budget"),
+		gettext_noop("The query may need more memory than all queries together may use."),
+	},
+	[PGADM_REASON_WORKERS] = {
+		"workers",
+		gettext_noop("query exceeds the worker budget"),
+		gettext_noop("The query claims more workers than there are."),
+	},
+};
+
+static int64
+kilobytes(int64 bytes)
+{
+	return bytes / 1024 + (bytes % 1024 > 0 ? 1 : 0);
+}
+
+/*
+ * The query could be admitted at another time.
+ */
+static void
+raise_overloaded(const PgAdmOutcome *outcome)
+{
+	const char *reason = wording[outcome->reason].name;
+	int			retry_after_ms = pgadm_load_retry_after_ms(outcome->queued,
+														   outcome->service_rate);
+
+	ereport_domain(ERROR, REFUSAL_DOMAIN,
+				   (errcode(ERRCODE_SYSTEM_OVERLOADED),
+					errmsg_internal("%s", wording[outcome->reason].message),
+					errdetail_internal("label=SystemOverloadedError retryable=no reason=%s "
+									   "running=%d queued=%d queue_capacity=%d retry_after_ms=%d %s",
+									   reason, outcome->running, outcome->queued,
+									   outcome->limits.queue_capacity, retry_after_ms,
+									   wording[outcome->reason].detail),
+					errhint("reason=%s retry_after_ms=%d Roll back, wait with exponential backoff and jitter, "
+							"then retry the whole transaction a bounded number of times.",
+							reason, retry_after_ms)));
+}
+
+/*
+ * The query could never be admitted.
+ */
+static void
+raise_exceeds_budget(const PgAdmOutcome *outcome)
+{
+	const char *reason = wording[outcome->reason].name;
+
+	ereport_domain(ERROR, REFUSAL_DOMAIN,
+				   (errcode(ERRCODE_QUERY_EXCEEDS_BUDGET),
+					errmsg_internal("%s", wording[outcome->reason].message),
+					errdetail_internal("label=QueryExceedsBudget retryable=no reason=%s "
+									   "required_memory_kb=" INT64_FORMAT " memory_budget_kb=" INT64_FORMAT " "
+									   "required_workers=%d worker_budget=%d %s",
+									   reason, kilobytes(outcome->memory),
+									   outcome->limits.memory_total / 1024,
+									   outcome->workers, outcome->limits.workers_total,
+									   wording[outcome->reason].detail),
+					errhint("reason=%s retry_after_ms=0 Do not retry; rewrite the query, or lower its claim "
+							"with \"pg_admission.query_memory_limit\".", reason)));
+}
+
+/*
+ * Write a summary of the refusals that the log has not been told of, unless
+ * the last one was a short time ago.
+ */
+void
+pgadm_errors_log_summary(void)
+{
+	PgAdmLogDebt *debt = &pgadm_shared->log_debt;
+	uint64		now = GetCurrentTimestamp();
+	uint64		last = pg_atomic_read_u64(&debt->logged_at);
+	uint64		total = 0;
+	StringInfoData counts;
+
+	if (now < last + (uint64) pgadm_log_interval * 1000 ||
+		!pg_atomic_compare_exchange_u64(&debt->logged_at, &last, now))
+		return;
+
+	initStringInfo(&counts);
+	for (int i = 0; i < PGADM_NREASONS; i++)
+	{
+		uint64		refused = pg_atomic_exchange_u64(&debt->refused[i], 0);
+
+		if (refused == 0)
+			continue;
+		appendStringInfo(&counts, "%s%s=" UINT64_FORMAT,
+						 total > 0 ? " " : "", wording[i].name, refused);
+		total += refused;
+	}
+
+	if (total > 0)
+		ereport(LOG,
+				(errmsg_plural("admission control refused " UINT64_FORMAT " query",
+							   "admission control refused " UINT64_FORMAT " queries",
+							   (unsigned long) total, total),
+				 errdetail_internal("%s", counts.data),
+				 errhidestmt(true), errhidecontext(true)));
+	pfree(counts.data);
+}
+
+/*
+ * Refuse the query, as the outcome of its request says.
+ */
+void
+pgadm_errors_raise(const PgAdmOutcome *outcome)
+{
+	pg_atomic_fetch_add_u64(&pgadm_shared->log_debt.refused[outcome->reason], 1);
+	if (pgadm_log_rejections == PGADM_LOG_SUMMARY)
+		pgadm_errors_log_summary();
+
+	if (outcome->reason == PGADM_REASON_MEMORY ||
+		outcome->reason == PGADM_REASON_WORKERS)
+		raise_exceeds_budget(outcome);
+	else
+		raise_overloaded(outcome);
+
+	pg_unreachable();
+}
+
+/*
+ * Keep our own errors out of the server log, unless it is to have them all.
+ */
+void
+pgadm_errors_filter_log(ErrorData *edata)
+{
+	if (pgadm_log_rejections != PGADM_LOG_ALL && edata->domain != NULL &&
+		strncmp(edata->domain, REFUSAL_DOMAIN, strlen(REFUSAL_DOMAIN)) == 0)
+		edata->output_to_server = false;
+}

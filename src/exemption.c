@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * exemption.c
+ *		Who and what is not subject to admission.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/exemption.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "catalog/pg_class.h"
+#include "exemption.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+#include "utils/varlena.h"
+
+/* A plan without any user's relation is exempt if it costs less than this */
+#define LIGHT_PLAN_COST		10000
+
+/*
+ * The last answer about membership in the exempt roles.  It is for one role
+ * and one value of the setting, until the catalog changes.
+ */
+static struct
+{
+	bool		valid;
+	Oid			role;
+	uint64		changes;		/* of the setting */
+	bool		is_member;
+}			membership;
+
+static void
+forget_membership(Datum arg, int cacheid, uint32 hashvalue)
+{
+	membership.valid = false;
+}
+
+/*
+ * Look up whether a role is a member of any of the exempt roles.  A role that
+ * does not exist has no members.
+ */
+static bool
+lookup_membership(Oid role)
+{
+	char	   *copy = pstrdup(pgadm_exempt_roles);
+	List	   *names;
+	ListCell   *lc;
+	bool		is_member = false;
+
+	if (SplitIdentifierString(copy, ',', &names))
+	{
+		foreach(lc, names)
+		{
+			Oid			exempt = get_role_oid((char *) lfirst(lc), true);
+
+			if (OidIsValid(exempt) && is_member_of_role_nosuper(role, exempt))
+				is_member = true;
+		}
+	}
+	list_free(names);
+	pfree(copy);
+
+	return is_member;
+}
+
+static bool
+is_exempt_role(Oid role)
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		CacheRegisterSyscacheCallback(AUTHOID, forget_membership, (Datum) 0);
+		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, forget_membership, (Datum) 0);
+		registered = true;
+	}
+
+	if (!membership.valid || membership.role != role ||
+		membership.changes != pgadm_exempt_roles_changes)
+	{
+		/* Valid before the lookup, which may find that it is not. */
+		membership.valid = true;
+		membership.role = role;
+		membership.changes = pgadm_exempt_roles_changes;
+		membership.is_member = false;
+		membership.is_member = lookup_membership(role);
+	}
+
+	return membership.is_member;
+}
+
+/*
+ * Is everything that a session does exempt?
+ */
+PgAdmCounter
+pgadm_exemption_of_session(Oid session_user)
+{
+	if (pgadm_bypass)
+		return PGADM_BYPASSED_SETTING;
+	if (pgadm_exempt_superuser && superuser_arg(session_user))
+		return PGADM_BYPASSED_SUPERUSER;
+	if (is_exempt_role(session_user))
+		return PGADM_BYPASSED_ROLE;
+	return PGADM_NOT_EXEMPT;
+}
+
+/*
+ * Is that a relation whose rows somebody has stored?  System catalogs are
+ * not, nor is a view, whose relations stand for themselves.
+ */
+static bool
+is_user_relation(const RangeTblEntry *rte)
+{
+	return rte->rtekind == RTE_RELATION &&
+		rte->relkind != RELKIND_VIEW &&
+		rte->relid >= FirstNormalObjectId;
+}
+
+/*
+ * Is this plan exempt, whoever runs it?
+ */
+PgAdmCounter
+pgadm_exemption_of_plan(const PlannedStmt *stmt)
+{
+	Cost		cost = stmt->planTree->total_cost;
+	ListCell   *lc;
+
+	if (pgadm_exempt_cost > 0 && cost < pgadm_exempt_cost)
+		return PGADM_BYPASSED_COST;
+	if (stmt->parallelModeNeeded || cost >= LIGHT_PLAN_COST)
+		return PGADM_NOT_EXEMPT;
+
+	/* The range table has the relations of all query levels. */
+	foreach(lc, stmt->rtable)
+	{
+		if (is_user_relation(lfirst_node(RangeTblEntry, lc)))
+			return PGADM_NOT_EXEMPT;
+	}
+	return PGADM_BYPASSED_NO_RELATION;
+}
+
+static bool
+user_relation_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+		return is_user_relation((RangeTblEntry *) node);
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, user_relation_walker, context,
+								 QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, user_relation_walker, context);
+}
+
+/*
+ * Might a query, not planned yet, turn out to be exempt because its plan is
+ * cheap or has no user's relation?
+ */
+bool
+pgadm_exemption_query_is_light(Query *query)
+{
+	return pgadm_exempt_cost > 0 || !user_relation_walker((Node *) query, NULL);
+}

@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * exemption.h
+ *		Who and what is not subject to admission.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/exemption.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_EXEMPTION_H
+#define PGADM_EXEMPTION_H
+
+#include "nodes/plannodes.h"
+#include "shared.h"
+
+/* The counter that a bypassed statement goes to, or none */
+#define PGADM_NOT_EXEMPT	PGADM_NCOUNTERS
+
+extern PgAdmCounter pgadm_exemption_of_session(Oid session_user);
+extern PgAdmCounter pgadm_exemption_of_plan(const PlannedStmt *stmt);
+extern bool pgadm_exemption_query_is_light(Query *query);
+
+#endif							/* PGADM_EXEMPTION_H */

@@ -1,0 +1,227 @@
+/*-------------------------------------------------------------------------
+ *
+ * hooks.c
+ *		Where PostgreSQL calls us.
+ *
+ * Every hook calls the one that was there before it, or the standard
+ * function, and leaves the decisions to others.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/hooks.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "admission.h"
+#include "errors.h"
+#include "executor/executor.h"
+#include "hooks.h"
+#include "limits.h"
+#include "miscadmin.h"
+#include "optimizer/planner.h"
+#include "shared.h"
+#include "storage/ipc.h"
+#include "tcop/utility.h"
+#include "utils/resowner.h"
+
+static shmem_request_hook_type prev_shmem_request = NULL;
+static shmem_startup_hook_type prev_shmem_startup = NULL;
+static planner_hook_type prev_planner = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart = NULL;
+static ExecutorRun_hook_type prev_ExecutorRun = NULL;
+static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
+static ExecutorEnd_hook_type prev_ExecutorEnd = NULL;
+static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+static emit_log_hook_type prev_emit_log = NULL;
+
+static void
+shmem_request(void)
+{
+	if (prev_shmem_request)
+		prev_shmem_request();
+	pgadm_shared_request();
+}
+
+static void
+shmem_startup(void)
+{
+	if (prev_shmem_startup)
+		prev_shmem_startup();
+	pgadm_shared_startup();
+	if (!IsUnderPostmaster)
+		pgadm_limits_publish();
+}
+
+static PlannedStmt *
+planner_entry(Query *parse, const char *query_string, int cursorOptions,
+			  ParamListInfo boundParams)
+{
+	PlannedStmt *result;
+	PgAdmFrame	outer;
+
+	pgadm_admission_plan(parse);
+
+	outer = pgadm_admission_enter_planner();
+	PG_TRY();
+	{
+		if (prev_planner)
+			result = prev_planner(parse, query_string, cursorOptions, boundParams);
+		else
+			result = standard_planner(parse, query_string, cursorOptions, boundParams);
+	}
+	PG_FINALLY();
+	{
+		pgadm_admission_leave(outer);
+	}
+	PG_END_TRY();
+
+	return result;
+}
+
+static void
+executor_start(QueryDesc *queryDesc, int eflags)
+{
+	bool		admitted = pgadm_admission_start(queryDesc, eflags);
+	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+
+	PG_TRY();
+	{
+		if (prev_ExecutorStart)
+			prev_ExecutorStart(queryDesc, eflags);
+		else
+			standard_ExecutorStart(queryDesc, eflags);
+	}
+	PG_FINALLY();
+	{
+		pgadm_admission_leave(outer);
+	}
+	PG_END_TRY();
+}
+
+static void
+executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
+			 bool execute_once)
+{
+	bool		admitted = pgadm_admission_run(queryDesc);
+	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+
+	PG_TRY();
+	{
+		if (prev_ExecutorRun)
+			prev_ExecutorRun(queryDesc, direction, count, execute_once);
+		else
+			standard_ExecutorRun(queryDesc, direction, count, execute_once);
+	}
+	PG_FINALLY();
+	{
+		pgadm_admission_leave(outer);
+	}
+	PG_END_TRY();
+
+	pgadm_admission_ran(queryDesc, execute_once);
+}
+
+static void
+executor_finish(QueryDesc *queryDesc)
+{
+	bool		admitted = pgadm_admission_finish(queryDesc);
+	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+
+	PG_TRY();
+	{
+		if (prev_ExecutorFinish)
+			prev_ExecutorFinish(queryDesc);
+		else
+			standard_ExecutorFinish(queryDesc);
+	}
+	PG_FINALLY();
+	{
+		pgadm_admission_leave(outer);
+	}
+	PG_END_TRY();
+}
+
+static void
+executor_end(QueryDesc *queryDesc)
+{
+	if (prev_ExecutorEnd)
+		prev_ExecutorEnd(queryDesc);
+	else
+		standard_ExecutorEnd(queryDesc);
+
+	pgadm_admission_end(queryDesc);
+}
+
+static void
+process_utility(PlannedStmt *pstmt, const char *queryString,
+				bool readOnlyTree, ProcessUtilityContext context,
+				ParamListInfo params, QueryEnvironment *queryEnv,
+				DestReceiver *dest, QueryCompletion *qc)
+{
+	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt);
+	PgAdmFrame	outer = pgadm_admission_enter(admission != NULL);
+
+	PG_TRY();
+	{
+		if (prev_ProcessUtility)
+			prev_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+								params, queryEnv, dest, qc);
+		else
+			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+									params, queryEnv, dest, qc);
+	}
+	PG_FINALLY();
+	{
+		pgadm_admission_leave(outer);
+		if (admission != NULL)
+			pgadm_admission_end_utility(admission);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * After the locks, which others may be waiting for with their workers.
+ */
+static void
+resource_release(ResourceReleasePhase phase, bool isCommit, bool isTopLevel,
+				 void *arg)
+{
+	if (phase == RESOURCE_RELEASE_AFTER_LOCKS)
+		pgadm_admission_release_owner(CurrentResourceOwner);
+}
+
+static void
+emit_log(ErrorData *edata)
+{
+	pgadm_errors_filter_log(edata);
+	if (prev_emit_log)
+		prev_emit_log(edata);
+}
+
+void
+pgadm_hooks_install(void)
+{
+	prev_shmem_request = shmem_request_hook;
+	shmem_request_hook = shmem_request;
+	prev_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = shmem_startup;
+	prev_planner = planner_hook;
+	planner_hook = planner_entry;
+	prev_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+	prev_ExecutorFinish = ExecutorFinish_hook;
+	ExecutorFinish_hook = executor_finish;
+	prev_ExecutorEnd = ExecutorEnd_hook;
+	ExecutorEnd_hook = executor_end;
+	prev_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+	prev_emit_log = emit_log_hook;
+	emit_log_hook = emit_log;
+
+	RegisterResourceReleaseCallback(resource_release, NULL);
+}

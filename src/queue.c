@@ -1,0 +1,780 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue.c
+ *		The admission queue: who waits, who is next.
+ *
+ * Handing a freed worker straight to the next waiter would leave it idle
+ * until that process is on a CPU, which halves the throughput of short
+ * queries.  So whoever frees something only wakes the next in turn, which
+ * then competes for it with queries that arrive meanwhile; and at most one
+ * woken waiter is outstanding at any time.  Once a waiter has been the next in
+ * turn for HANDOFF_MS, it is given the worker directly.
+ *
+ * A query may pass others that need more than is free, but once the first of
+ * those has been passed for PATIENCE_MS, what becomes free is saved up for
+ * it.  That makes sense only if running queries will free enough, so a waiter
+ * that needs memory which is held by suspended or lent queries is passed
+ * without such a bound.
+ *
+ * Every change under the lock that could let somebody in calls dispatch()
+ * before the lock is released, so no wake-up can be lost: either nobody in
+ * the queue fits, or somebody was granted, or somebody woken will come and
+ * call dispatch() in turn.  A woken waiter that leaves does so as well.
+ *
+ * Locking: all of this happens under the admission lock; latches are set
+ * after it is released.  A slot number outlives its process, so at worst a
+ * latch is set for nothing.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/queue.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "miscadmin.h"
+#include "queue.h"
+#include "stats.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+
+#define HANDOFF_MS		5
+#define PATIENCE_MS		1000
+
+/* After this long a woken waiter no longer keeps others from being woken */
+#define WOKEN_MS		1000
+
+/* Processes to be woken when the lock has been released */
+#define MAX_WAKEUPS		16
+
+typedef struct Wakeups
+{
+	int			n;
+	int			procno[MAX_WAKEUPS];
+} Wakeups;
+
+static void
+lock_queue(Wakeups *wakeups)
+{
+	wakeups->n = 0;
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+}
+
+static void
+unlock_queue(const Wakeups *wakeups)
+{
+	LWLockRelease(pgadm_shared->lock);
+	for (int i = 0; i < wakeups->n; i++)
+		SetLatch(&GetPGProcByNumber(wakeups->procno[i])->procLatch);
+}
+
+static PgAdmSlot *
+my_slot(void)
+{
+	return &pgadm_shared->slots[PGADM_MY_PROC_NUMBER];
+}
+
+static PgAdmSlot *
+slot_of(dlist_node *link)
+{
+	return dlist_container(PgAdmSlot, waiter.link, link);
+}
+
+static int
+slot_number(const PgAdmSlot *slot)
+{
+	return slot - pgadm_shared->slots;
+}
+
+static bool
+older_than(TimestampTz since, TimestampTz now, int ms)
+{
+	return since != 0 && TimestampDifferenceExceeds(since, now, ms);
+}
+
+/*
+ * Could the claim be met if every query that has a worker now ended?
+ */
+static bool
+attainable(const PgAdmClaim *claim)
+{
+	PgAdmBudgetState state = pgadm_budget_state();
+	int64		memory = pgadm_policy_memory(claim, state.memory_total);
+
+	return memory == 0 || claim->ignores_memory ||
+		memory <= state.memory_total - pgadm_shared->budget.memory_parked;
+}
+
+/*
+ * The state of a search for the next in turn.
+ */
+typedef struct Search
+{
+	TimestampTz now;
+	PgAdmBudgetState state;
+	PgAdmSlot  *front;			/* the first that can be hoped to fit */
+	bool		reserved;		/* what is free is saved up for the front */
+} Search;
+
+/*
+ * Look through one list for a waiter that fits.
+ */
+static PgAdmSlot *
+search_list(dlist_head *list, Search *search)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, list)
+	{
+		PgAdmSlot  *slot = slot_of(iter.cur);
+		PgAdmWaiter *waiter = &slot->waiter;
+		bool		fits = pgadm_policy_fits(&waiter->claim, &search->state);
+
+		if (search->front == NULL && (fits || attainable(&waiter->claim)))
+		{
+			search->front = slot;
+			if (waiter->front_since == 0)
+				waiter->front_since = search->now;
+			search->reserved = !fits &&
+				older_than(waiter->front_since, search->now, PATIENCE_MS);
+		}
+		if (fits)
+			return slot;
+
+		/* Nobody fits when there is no worker, so spare us the rest. */
+		if (search->reserved ||
+			(search->front != NULL &&
+			 search->state.workers_used >= search->state.workers_total))
+			return NULL;
+	}
+
+	return NULL;
+}
+
+/*
+ * Who may be admitted now?  Returns NULL if nobody.
+ */
+static PgAdmSlot *
+find_next(Search *search, TimestampTz now)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	PgAdmSlot  *next;
+
+	search->now = now;
+	search->state = pgadm_budget_state();
+	search->front = NULL;
+	search->reserved = false;
+
+	if (queue->queued == 0)
+		return NULL;
+	next = search_list(&queue->ahead, search);
+	if (next == NULL && !search->reserved)
+		next = search_list(&queue->waiters, search);
+	return next;
+}
+
+/*
+ * Charge what a request claims, to a new entry or to the one it resumes.
+ */
+static void
+charge(PgAdmSlot *slot, const PgAdmRequest *request, bool over_budget,
+	   TimestampTz enqueued_at, TimestampTz now, PgAdmOutcome *outcome)
+{
+	PgAdmBudgetState state = pgadm_budget_state();
+
+	outcome->workers = pgadm_policy_workers(&request->claim, state.workers_total);
+	outcome->memory = pgadm_policy_memory(&request->claim, state.memory_total);
+	outcome->over_budget = over_budget;
+
+	if (request->entry >= 0)
+	{
+		PgAdmChange change = {.workers = outcome->workers,.over_budget = over_budget};
+
+		outcome->memory = 0;
+		outcome->entry = request->entry;
+		pgadm_budget_change(slot, request->entry, &change);
+	}
+	else
+	{
+		PgAdmEntry	entry = {
+			.count = 1,
+			.workers = outcome->workers,
+			.over_budget = over_budget,
+			.memory = outcome->memory,
+			.plan_cost = request->plan_cost,
+			.query_id = request->query_id,
+			.enqueued_at = enqueued_at,
+			.admitted_at = now,
+		};
+
+		outcome->entry = pgadm_budget_charge(slot, &entry);
+	}
+}
+
+/*
+ * Take a waiter out of the queue.
+ */
+static void
+unlink_waiter(PgAdmSlot *slot)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+
+	Assert(slot->waiter.state == PGADM_WAITING);
+	dlist_delete(&slot->waiter.link);
+	slot->waiter.state = PGADM_NOT_WAITING;
+	queue->queued--;
+	if (queue->woken == slot_number(slot))
+		queue->woken = -1;
+}
+
+/*
+ * Admit a waiter.
+ */
+static void
+admit_waiter(PgAdmSlot *slot, TimestampTz now, PgAdmOutcome *outcome)
+{
+	PgAdmWaiter *waiter = &slot->waiter;
+	PgAdmRequest request = {
+		.claim = waiter->claim,
+		.plan_cost = waiter->plan_cost,
+		.query_id = waiter->query_id,
+		.entry = waiter->entry,
+	};
+
+	unlink_waiter(slot);
+	charge(slot, &request, false, waiter->enqueued_at, now, outcome);
+	pgadm_stats_count(PGADM_ADMITTED);
+	pgadm_stats_waited(now - waiter->enqueued_at);
+}
+
+/*
+ * Admit a waiter on its behalf; it will find out when it looks.
+ */
+static void
+grant(PgAdmSlot *slot, TimestampTz now)
+{
+	PgAdmWaiter *waiter = &slot->waiter;
+	PgAdmOutcome outcome;
+
+	admit_waiter(slot, now, &outcome);
+	waiter->state = PGADM_GRANTED;
+	waiter->entry = outcome.entry;
+	waiter->claim.workers = outcome.workers;
+	waiter->claim.memory = outcome.memory;
+}
+
+/*
+ * Something may have become free: let the next in turn have it.
+ */
+static void
+dispatch(Wakeups *wakeups, TimestampTz now)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	PgAdmSlot  *next;
+	Search		search;
+
+	while ((next = find_next(&search, now)) != NULL)
+	{
+		if (next == search.front && wakeups->n < MAX_WAKEUPS - 1 &&
+			older_than(next->waiter.front_since, now, HANDOFF_MS))
+		{
+			grant(next, now);
+			wakeups->procno[wakeups->n++] = slot_number(next);
+			continue;
+		}
+
+		if (queue->woken < 0)
+		{
+			queue->woken = slot_number(next);
+			queue->woken_at = now;
+			wakeups->procno[wakeups->n++] = slot_number(next);
+		}
+		break;
+	}
+}
+
+/*
+ * Put this backend into the queue.
+ */
+static void
+enqueue(PgAdmSlot *slot, const PgAdmRequest *request, TimestampTz now,
+		Wakeups *wakeups)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	PgAdmWaiter *waiter = &slot->waiter;
+
+	Assert(waiter->state == PGADM_NOT_WAITING);
+	waiter->state = PGADM_WAITING;
+	waiter->ahead = request->ahead;
+	waiter->may_refuse = request->may_refuse;
+	waiter->resumes = request->entry >= 0;
+	waiter->entry = request->entry;
+	waiter->claim = request->claim;
+	waiter->plan_cost = request->plan_cost;
+	waiter->query_id = request->query_id;
+	waiter->enqueued_at = now;
+	waiter->front_since = 0;
+
+	dlist_push_tail(request->ahead ? &queue->ahead : &queue->waiters,
+					&waiter->link);
+	queue->queued++;
+	pgadm_stats_count(PGADM_THROTTLED);
+
+	/* From now on the sampler has to look often. */
+	if (pgadm_shared->sampler.pid != 0 && !pgadm_shared->sampler.attentive)
+		wakeups->procno[wakeups->n++] = pgadm_shared->sampler.procno;
+}
+
+/*
+ * Copy what an error or a log line may want to tell.
+ */
+static void
+describe(PgAdmOutcome *outcome)
+{
+	outcome->running = pgadm_shared->budget.running;
+	outcome->queued = pgadm_shared->queue.queued;
+	outcome->limits = pgadm_shared->limits;
+	outcome->service_rate = pgadm_shared->sampler.service_rate;
+}
+
+/*
+ * Fill in what a refused request would have needed.
+ */
+static void
+reject(const PgAdmClaim *claim, PgAdmReason reason, PgAdmOutcome *outcome)
+{
+	outcome->verdict = PGADM_REJECT;
+	outcome->reason = reason;
+	outcome->workers = claim->workers;
+	outcome->memory = claim->memory;
+	pgadm_stats_rejected(reason);
+	pgadm_stats_count(PGADM_THROTTLED);
+}
+
+/*
+ * Mode "observe": whatever the decision, count it and run.
+ */
+static PgAdmVerdict
+observe(PgAdmVerdict verdict, bool *over_budget)
+{
+	if (verdict == PGADM_QUEUE)
+		pgadm_stats_count(PGADM_WOULD_HAVE_WAITED);
+	else if (verdict == PGADM_REJECT)
+		pgadm_stats_count(PGADM_WOULD_HAVE_REJECTED);
+	else
+		return verdict;
+
+	*over_budget = true;
+	return PGADM_RUN;
+}
+
+/*
+ * Decide about a request as things stand.
+ */
+static PgAdmVerdict
+decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
+{
+	PgAdmPolicyInput input = {
+		.claim = request->claim,
+		.budget = pgadm_budget_state(),
+		.queued = pgadm_shared->queue.queued,
+		.queue_capacity = pgadm_shared->limits.queue_capacity,
+		.may_wait = request->may_wait,
+		.may_refuse = request->may_refuse,
+	};
+	Search		search;
+
+	/* Those that only observe a queue would stand in theirs. */
+	if (!request->enforce)
+		input.queued += pgadm_shared->budget.over_budget;
+
+	if (!request->ahead && pgadm_shared->queue.queued > 0)
+	{
+		(void) find_next(&search, now);
+		input.reserved = search.reserved;
+	}
+
+	return pgadm_policy_decide(&input, reason);
+}
+
+/*
+ * This backend is going to use its slot.
+ */
+void
+pgadm_queue_join(pid_t pid, Oid role)
+{
+	PgAdmSlot  *slot = my_slot();
+
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	slot->pid = pid;
+	slot->role = role;
+	LWLockRelease(pgadm_shared->lock);
+}
+
+/*
+ * Ask for admission.  Unless the verdict is PGADM_QUEUE, that is the end of
+ * it; else the caller is in the queue and must poll until it leaves.
+ *
+ * A suspended query that takes its workers again has been counted before; it
+ * counts as one more only if it has to wait.
+ */
+void
+pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
+{
+	PgAdmSlot  *slot = my_slot();
+	TimestampTz now = GetCurrentTimestamp();
+	bool		resumes = request->entry >= 0;
+	bool		over_budget = false;
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+
+	outcome->verdict = decide(request, now, &outcome->reason);
+	if (!request->enforce)
+		outcome->verdict = observe(outcome->verdict, &over_budget);
+	if (!resumes || outcome->verdict == PGADM_QUEUE ||
+		outcome->verdict == PGADM_REJECT)
+		pgadm_stats_count(PGADM_SUBMITTED);
+	if (outcome->verdict == PGADM_REJECT)
+		reject(&request->claim, outcome->reason, outcome);
+	else if (outcome->verdict == PGADM_QUEUE)
+		enqueue(slot, request, now, &wakeups);
+	else
+	{
+		charge(slot, request, over_budget, 0, now, outcome);
+		if (!resumes)
+			pgadm_stats_count(PGADM_ADMITTED);
+		if (outcome->verdict == PGADM_FORCE)
+			pgadm_stats_count(PGADM_FORCED);
+	}
+
+	describe(outcome);
+	unlock_queue(&wakeups);
+}
+
+/*
+ * Has another process admitted this waiter?  If so, take note.
+ */
+static bool
+granted(PgAdmSlot *slot, PgAdmOutcome *outcome)
+{
+	PgAdmWaiter *waiter = &slot->waiter;
+
+	if (waiter->state != PGADM_GRANTED)
+		return false;
+
+	waiter->state = PGADM_NOT_WAITING;
+	outcome->verdict = PGADM_RUN;
+	outcome->entry = waiter->entry;
+	outcome->workers = waiter->claim.workers;
+	outcome->memory = waiter->claim.memory;
+	outcome->over_budget = false;
+	return true;
+}
+
+/*
+ * The queued backend looks whether its wait is over.  The verdict says so:
+ * PGADM_QUEUE if not, PGADM_RUN or PGADM_REJECT if it has left the queue.
+ */
+void
+pgadm_queue_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	PgAdmSlot  *slot = my_slot();
+	TimestampTz now = GetCurrentTimestamp();
+	PgAdmBudgetState state;
+	Search		search;
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+
+	outcome->verdict = PGADM_QUEUE;
+	if (!granted(slot, outcome))
+	{
+		state = pgadm_budget_state();
+		outcome->reason = pgadm_policy_never_fits(&slot->waiter.claim, &state);
+		if (outcome->reason == PGADM_REASON_NONE && timed_out &&
+			pgadm_shared->limits.shedding && slot->waiter.may_refuse)
+			outcome->reason = PGADM_REASON_QUEUE_TIMEOUT;
+		if (queue->woken == slot_number(slot))
+			queue->woken = -1;
+
+		if (!enforce || find_next(&search, now) == slot)
+		{
+			admit_waiter(slot, now, outcome);
+			outcome->verdict = PGADM_RUN;
+		}
+		else if (outcome->reason != PGADM_REASON_NONE)
+		{
+			unlink_waiter(slot);
+			reject(&slot->waiter.claim, outcome->reason, outcome);
+		}
+		dispatch(&wakeups, now);
+	}
+
+	describe(outcome);
+	unlock_queue(&wakeups);
+}
+
+/*
+ * The queued backend must not wait any longer: admit it over the budget.
+ */
+void
+pgadm_queue_force(PgAdmOutcome *outcome)
+{
+	PgAdmSlot  *slot = my_slot();
+	TimestampTz now = GetCurrentTimestamp();
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+	if (!granted(slot, outcome))
+	{
+		admit_waiter(slot, now, outcome);
+		pgadm_stats_count(PGADM_FORCED);
+		outcome->verdict = PGADM_FORCE;
+		dispatch(&wakeups, now);
+	}
+	describe(outcome);
+	unlock_queue(&wakeups);
+}
+
+/*
+ * Give up waiting.  What was granted in the same instant is handed on.
+ */
+static void
+leave(PgAdmSlot *slot)
+{
+	PgAdmOutcome outcome;
+
+	if (slot->waiter.state == PGADM_WAITING)
+	{
+		unlink_waiter(slot);
+		pgadm_stats_count(PGADM_CANCELLED_WHILE_QUEUED);
+	}
+	else if (granted(slot, &outcome))
+	{
+		/* A query that was resumed stays, without the workers. */
+		PgAdmChange change = {
+			.count = slot->waiter.resumes ? 0 : -1,
+			.workers = -outcome.workers,
+			.memory = -outcome.memory,
+		};
+
+		pgadm_budget_change(slot, outcome.entry, &change);
+		if (!slot->waiter.resumes)
+			pgadm_stats_count(PGADM_COMPLETED);
+	}
+}
+
+/*
+ * The queued backend's query was cancelled, or met any other error.
+ */
+void
+pgadm_queue_cancel(void)
+{
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+	leave(my_slot());
+	dispatch(&wakeups, GetCurrentTimestamp());
+	unlock_queue(&wakeups);
+}
+
+/*
+ * A query of this backend gives something back.  It ends if the change's
+ * count says so.
+ */
+void
+pgadm_queue_give_back(int entry, const PgAdmChange *change)
+{
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+	pgadm_budget_change(my_slot(), entry, change);
+	if (change->count < 0)
+		pgadm_stats_count(PGADM_COMPLETED);
+	if (pgadm_shared->queue.queued > 0)
+		dispatch(&wakeups, GetCurrentTimestamp());
+	unlock_queue(&wakeups);
+}
+
+/*
+ * This backend exits: whatever it still holds or waits for is gone.
+ */
+void
+pgadm_queue_exit(void)
+{
+	PgAdmSlot  *slot = my_slot();
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+	leave(slot);
+	pgadm_budget_clear(slot);
+	dispatch(&wakeups, GetCurrentTimestamp());
+	unlock_queue(&wakeups);
+}
+
+static bool
+is_full(void)
+{
+	return pgadm_shared->limits.queue_capacity >= 0 &&
+		pgadm_shared->queue.queued >= pgadm_shared->limits.queue_capacity &&
+		pgadm_shared->budget.workers_used >= pgadm_shared->limits.workers_total;
+}
+
+/*
+ * A cheap look without the lock: might any query that may be refused be so
+ * now, because no worker is free and the queue is full?  Each of the numbers
+ * may be stale, but no more than if we had looked a moment earlier.
+ */
+bool
+pgadm_queue_looks_full(void)
+{
+	return is_full();
+}
+
+/*
+ * If it is so, count the query as refused before anything is known of it.
+ */
+bool
+pgadm_queue_refuses(PgAdmOutcome *outcome)
+{
+	PgAdmClaim	least = {.workers = 1};
+	Wakeups		wakeups;
+	bool		full;
+
+	lock_queue(&wakeups);
+	full = is_full();
+	if (full)
+	{
+		pgadm_stats_count(PGADM_SUBMITTED);
+		reject(&least, PGADM_REASON_QUEUE_FULL, outcome);
+		describe(outcome);
+	}
+	unlock_queue(&wakeups);
+
+	return full;
+}
+
+/*
+ * The mode of sessions that have none of their own.  A single word that one
+ * process writes, so it is read without the lock.
+ */
+PgAdmMode
+pgadm_queue_mode(void)
+{
+	return pgadm_shared->limits.mode;
+}
+
+/*
+ * Is the queue bounded, and left on timeout?  Read like the mode.
+ */
+bool
+pgadm_queue_shedding(void)
+{
+	return pgadm_shared->limits.shedding;
+}
+
+/*
+ * Wake everybody in the queue, to look for themselves.
+ */
+static void
+wake_all(void)
+{
+	for (int i = 0; i < pgadm_shared->nslots; i++)
+	{
+		/* Read without the lock: who enqueues now has seen the limits. */
+		if (pgadm_shared->slots[i].waiter.state != PGADM_NOT_WAITING)
+			SetLatch(&GetPGProcByNumber(i)->procLatch);
+	}
+}
+
+/*
+ * Put new limits in force.  Those that wait learn of them at once: some may
+ * fit now, others never again.
+ */
+void
+pgadm_queue_publish(const PgAdmLimits *limits)
+{
+	Wakeups		wakeups;
+	bool		changed;
+
+	lock_queue(&wakeups);
+	changed = memcmp(&pgadm_shared->limits, limits, sizeof(PgAdmLimits)) != 0;
+	pgadm_shared->limits = *limits;
+	if (changed)
+		dispatch(&wakeups, GetCurrentTimestamp());
+	unlock_queue(&wakeups);
+
+	if (changed)
+		wake_all();
+}
+
+/*
+ * Is anybody queued, or anything lent, so that the sampler has to look often?
+ * If not, the next to be queued will set its latch.
+ */
+bool
+pgadm_queue_watch(void)
+{
+	Wakeups		wakeups;
+	bool		busy;
+
+	lock_queue(&wakeups);
+	busy = pgadm_shared->queue.queued > 0 ||
+		pgadm_shared->budget.workers_lent > 0;
+	pgadm_shared->sampler.attentive = busy;
+	unlock_queue(&wakeups);
+
+	return busy;
+}
+
+/*
+ * Lend the workers of everything that a backend runs, or take them back.
+ */
+void
+pgadm_queue_lend(int number, bool lend)
+{
+	PgAdmSlot  *slot = &pgadm_shared->slots[number];
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
+	{
+		PgAdmEntry *entry = &slot->entries[i];
+
+		if (entry->workers == 0 || entry->lent == lend)
+			continue;
+		pgadm_budget_set_lent(slot, i, lend);
+		if (lend)
+			pgadm_stats_count(PGADM_LENT);
+	}
+	if (lend)
+		dispatch(&wakeups, GetCurrentTimestamp());
+	unlock_queue(&wakeups);
+}
+
+/*
+ * The second net: wake the next in turn if it could be admitted and nobody
+ * told it, and count that, since it should never happen.  A waiter that was
+ * woken but is not getting a CPU, or is stopped, only loses its turn.
+ */
+void
+pgadm_queue_rescue(void)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	TimestampTz now = GetCurrentTimestamp();
+	Search		search;
+	Wakeups		wakeups;
+
+	lock_queue(&wakeups);
+	if (queue->woken >= 0 && older_than(queue->woken_at, now, WOKEN_MS))
+		queue->woken = -1;
+	else if (queue->woken < 0 && find_next(&search, now) != NULL)
+		pgadm_stats_count(PGADM_RESCUED);
+	dispatch(&wakeups, now);
+	unlock_queue(&wakeups);
+}

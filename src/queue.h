@@ -1,0 +1,66 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue.h
+ *		The admission queue: who waits, who is next.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/queue.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_QUEUE_H
+#define PGADM_QUEUE_H
+
+#include "budget.h"
+
+/* A query, or a suspended one's next run, that asks for admission */
+typedef struct PgAdmRequest
+{
+	PgAdmClaim	claim;
+	double		plan_cost;
+	uint64		query_id;
+	bool		enforce;		/* else it is only observed */
+	bool		may_wait;
+	bool		may_refuse;		/* for overload, that is */
+	bool		ahead;			/* would wait at the head of the queue */
+	int			entry;			/* the suspended entry, or -1 */
+} PgAdmRequest;
+
+/* What became of it, and for an error the numbers of that moment */
+typedef struct PgAdmOutcome
+{
+	PgAdmVerdict verdict;
+	PgAdmReason reason;
+	int			entry;			/* that was charged */
+	int			workers;		/* charged, or required if refused */
+	int64		memory;
+	bool		over_budget;	/* let pass by mode "observe" only */
+	int			running;
+	int			queued;
+	PgAdmLimits limits;
+	PgAdmLoadValue service_rate;
+} PgAdmOutcome;
+
+extern void pgadm_queue_join(pid_t pid, Oid role);
+extern void pgadm_queue_submit(const PgAdmRequest *request,
+							   PgAdmOutcome *outcome);
+extern void pgadm_queue_poll(bool enforce, bool timed_out,
+							 PgAdmOutcome *outcome);
+extern void pgadm_queue_force(PgAdmOutcome *outcome);
+extern void pgadm_queue_cancel(void);
+extern void pgadm_queue_give_back(int entry, const PgAdmChange *change);
+extern void pgadm_queue_exit(void);
+
+extern bool pgadm_queue_looks_full(void);
+extern bool pgadm_queue_refuses(PgAdmOutcome *outcome);
+extern PgAdmMode pgadm_queue_mode(void);
+extern bool pgadm_queue_shedding(void);
+
+extern void pgadm_queue_publish(const PgAdmLimits *limits);
+extern bool pgadm_queue_watch(void);
+extern void pgadm_queue_lend(int slot, bool lend);
+extern void pgadm_queue_rescue(void);
+
+#endif							/* PGADM_QUEUE_H */

@@ -1,0 +1,167 @@
+/*-------------------------------------------------------------------------
+ *
+ * sampler.c
+ *		The background worker.
+ *
+ * Once per sample_interval it takes a sample, and publishes the limits when
+ * the configuration has been reloaded.  While anybody is queued it also looks
+ * every LOOK_MS for workers to lend and for waiters that nobody woke.
+ *
+ * Queries are admitted and let go without it.  If it dies, the postmaster
+ * starts it again; until then nothing is lent, and a reload has no effect.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/sampler.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "compat.h"
+#include "errors.h"
+#include "lending.h"
+#include "limits.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "queue.h"
+#include "sampler.h"
+#include "settings.h"
+#include "stats.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#define LOOK_MS			100
+#define RESTART_SECONDS 1
+
+PGDLLEXPORT void pgadm_sampler_main(Datum main_arg);
+
+static PgAdmLoadRate throttle_rate;
+static PgAdmLoadRate service_rate;
+
+static void
+forget_sampler(int code, Datum arg)
+{
+	pgadm_shared->sampler.pid = 0;
+}
+
+static void
+take_sample(bool saturated)
+{
+	PgAdmSamplerState *state = &pgadm_shared->sampler;
+	TimestampTz now = GetCurrentTimestamp();
+
+	pgadm_load_rate_update(&throttle_rate, pgadm_stats_get(PGADM_THROTTLED),
+						   false, now, pgadm_sample_interval);
+	pgadm_load_rate_update(&service_rate, pgadm_stats_get(PGADM_COMPLETED),
+						   saturated, now, pgadm_sample_interval);
+
+	state->throttle_rate = throttle_rate.last;
+	state->service_rate = pgadm_load_rate(&service_rate);
+	state->sampled_at = now;
+
+	pgadm_errors_log_summary();
+}
+
+/*
+ * Sleep until the next sample is due, or for LOOK_MS if there is somebody to
+ * look after.
+ */
+static void
+sleep_until(TimestampTz next_sample, bool attentive)
+{
+	long		ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_sample);
+
+	/* Not longer than that even if the clock jumps. */
+	ms = Min(ms, attentive ? LOOK_MS : pgadm_sample_interval);
+	if (ms > 0)
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 ms, PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+static void
+follow_reload(void)
+{
+	if (!ConfigReloadPending)
+		return;
+
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	pgadm_limits_publish();
+}
+
+/*
+ * The worker's main loop.  A SIGTERM ends it with an exit code that makes the
+ * postmaster start it again, unless that is shutting down.
+ */
+void
+pgadm_sampler_main(Datum main_arg)
+{
+	TimestampTz next_sample = GetCurrentTimestamp();
+	TimestampTz next_look = next_sample;
+	bool		saturated = false;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+
+	before_shmem_exit(forget_sampler, (Datum) 0);
+	pgadm_shared->sampler.procno = PGADM_MY_PROC_NUMBER;
+	pgadm_shared->sampler.pid = MyProcPid;
+	pgadm_limits_publish();
+
+	for (;;)
+	{
+		bool		attentive = pgadm_queue_watch();
+		TimestampTz now = GetCurrentTimestamp();
+
+		if (attentive &&
+			(now >= next_look || now < next_look - LOOK_MS * INT64CONST(1000)))
+		{
+			pgadm_lending_look();
+			pgadm_queue_rescue();
+			saturated = true;
+			next_look = TimestampTzPlusMilliseconds(now, LOOK_MS);
+		}
+		if (now >= next_sample ||
+			now < next_sample - pgadm_sample_interval * INT64CONST(1000))
+		{
+			take_sample(saturated);
+			saturated = false;
+			next_sample = TimestampTzPlusMilliseconds(now, pgadm_sample_interval);
+		}
+
+		sleep_until(next_sample, attentive);
+		follow_reload();
+	}
+}
+
+/*
+ * Have the postmaster start the worker.
+ */
+void
+pgadm_sampler_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_restart_time = RESTART_SECONDS;
+	strlcpy(worker.bgw_library_name, "pg_admission", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "pgadm_sampler_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "pg_admission sampler", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "pg_admission sampler", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}

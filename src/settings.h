@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *		Every setting of pg_admission.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/settings.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_SETTINGS_H
+#define PGADM_SETTINGS_H
+
+typedef enum PgAdmMode
+{
+	PGADM_MODE_OFF,
+	PGADM_MODE_OBSERVE,
+	PGADM_MODE_ENFORCE,
+} PgAdmMode;
+
+typedef enum PgAdmShedding
+{
+	PGADM_SHEDDING_MANAGED,
+	PGADM_SHEDDING_ON,
+	PGADM_SHEDDING_OFF,
+} PgAdmShedding;
+
+typedef enum PgAdmOversize
+{
+	PGADM_OVERSIZE_REJECT,
+	PGADM_OVERSIZE_SHRINK,
+	PGADM_OVERSIZE_ALONE,
+} PgAdmOversize;
+
+typedef enum PgAdmLogRejections
+{
+	PGADM_LOG_SUMMARY,
+	PGADM_LOG_ALL,
+	PGADM_LOG_NONE,
+} PgAdmLogRejections;
+
+/* What a session decides for itself; times in ms, memory in kB */
+extern int	pgadm_mode;
+extern bool pgadm_mode_is_local;
+extern int	pgadm_queue_timeout;
+extern int	pgadm_query_memory_limit;
+extern int	pgadm_query_memory;
+extern int	pgadm_query_workers;
+extern int	pgadm_oversize;
+extern bool pgadm_bypass;
+
+/* The server's; read by backends only where a stale value does no harm */
+extern bool pgadm_exempt_superuser;
+extern char *pgadm_exempt_roles;
+extern uint64 pgadm_exempt_roles_changes;	/* times it was assigned */
+extern double pgadm_exempt_cost;
+extern int	pgadm_log_rejections;
+extern int	pgadm_log_interval;
+
+/* The server's limits; only the process that publishes them reads these */
+extern int	pgadm_load_shedding;
+extern int	pgadm_queue_capacity;
+extern double pgadm_cores;
+extern double pgadm_cores_multiplier;
+extern int	pgadm_total_memory;
+extern double pgadm_memory_fraction;
+extern int	pgadm_sample_interval;
+
+extern void pgadm_settings_init(void);
+extern const char *pgadm_settings_mode_name(PgAdmMode mode);
+
+#endif							/* PGADM_SETTINGS_H */

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared.c
+ *		The one struct that pg_admission keeps in shared memory.
+ *
+ * The locking contract is in shared.h.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/shared.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "shared.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+PgAdmShared *pgadm_shared = NULL;
+
+static Size
+shared_size(void)
+{
+	return add_size(offsetof(PgAdmShared, slots),
+					mul_size(MaxBackends, sizeof(PgAdmSlot)));
+}
+
+/*
+ * Ask for the memory.  Called in the postmaster, before it is allocated.
+ */
+void
+pgadm_shared_request(void)
+{
+	RequestAddinShmemSpace(shared_size());
+	RequestNamedLWLockTranche("pg_admission", 1);
+}
+
+/*
+ * Everything to zero that has no other first value.
+ */
+static void
+initialize(PgAdmShared *shared)
+{
+	memset(shared, 0, shared_size());
+	shared->lock = &(GetNamedLWLockTranche("pg_admission"))->lock;
+	shared->nslots = MaxBackends;
+
+	dlist_init(&shared->queue.ahead);
+	dlist_init(&shared->queue.waiters);
+	shared->queue.woken = -1;
+
+	for (int i = 0; i < PGADM_NCOUNTERS; i++)
+		pg_atomic_init_u64(&shared->stats.counters[i], 0);
+	shared->stats.reset_at = GetCurrentTimestamp();
+
+	for (int i = 0; i < PGADM_NREASONS; i++)
+		pg_atomic_init_u64(&shared->log_debt.refused[i], 0);
+	pg_atomic_init_u64(&shared->log_debt.logged_at, 0);
+}
+
+/*
+ * Create the struct, again after a crash, or attach to it.
+ */
+void
+pgadm_shared_startup(void)
+{
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+
+	pgadm_shared = ShmemInitStruct("pg_admission", shared_size(), &found);
+	if (!found)
+		initialize(pgadm_shared);
+
+	LWLockRelease(AddinShmemInitLock);
+}

@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared.h
+ *		The one struct that pg_admission keeps in shared memory.
+ *
+ * Locking: everything in the struct is protected by its lock, unless its
+ * comment says otherwise.  The lock is held for a few instructions only:
+ * nothing is allocated, reported or waited for, no other lock is taken and no
+ * latch is set while it is held.  It is always taken exclusively, but for the
+ * copies that the views make.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/shared.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_SHARED_H
+#define PGADM_SHARED_H
+
+#include "datatype/timestamp.h"
+#include "lib/ilist.h"
+#include "load.h"
+#include "policy.h"
+#include "port/atomics.h"
+#include "settings.h"
+#include "storage/lwlock.h"
+
+/* Queries of one backend that are kept apart; the rest are summed */
+#define PGADM_ENTRIES_PER_SLOT	5
+#define PGADM_REST_ENTRY		(PGADM_ENTRIES_PER_SLOT - 1)
+
+/* Waits in the queue by duration: below 1 ms, 2 ms, 4 ms ... and the rest */
+#define PGADM_WAIT_BUCKETS		18
+
+/*
+ * The limits in force, published by one process, see limits.c.
+ */
+typedef struct PgAdmLimits
+{
+	PgAdmMode	mode;			/* of sessions without one of their own */
+	bool		shedding;		/* is the queue bounded, and left on timeout? */
+	int			queue_capacity; /* negative: unbounded */
+	int			workers_total;
+	int64		memory_total;	/* in bytes */
+} PgAdmLimits;
+
+/*
+ * An admitted query, or the sum of several for a slot's last entry.  A query
+ * that holds no worker between two runs is suspended.
+ */
+typedef struct PgAdmEntry
+{
+	int			count;			/* queries: 0 if free, 1, or more if summed */
+	int			workers;		/* held now, or lent */
+	bool		lent;			/* are the workers lent? */
+	int			over_budget;	/* queries let pass by mode "observe" only */
+	int64		memory;			/* in bytes */
+	double		plan_cost;
+	uint64		query_id;
+	TimestampTz enqueued_at;	/* 0 if it did not wait */
+	TimestampTz admitted_at;
+} PgAdmEntry;
+
+typedef enum PgAdmWaitState
+{
+	PGADM_NOT_WAITING,
+	PGADM_WAITING,				/* linked into the queue */
+	PGADM_GRANTED,				/* charged and unlinked by another process */
+} PgAdmWaitState;
+
+/*
+ * What a queued query is.
+ */
+typedef struct PgAdmWaiter
+{
+	dlist_node	link;			/* in the queue while PGADM_WAITING */
+	PgAdmWaitState state;
+	bool		ahead;			/* waits at the head of the queue */
+	bool		may_refuse;		/* may it be refused for overload? */
+	bool		resumes;		/* takes the workers of its entry again */
+	int			entry;			/* that it resumes, or -1; once granted, its */
+	PgAdmClaim	claim;
+	double		plan_cost;
+	uint64		query_id;
+	TimestampTz enqueued_at;
+	TimestampTz front_since;	/* when it became the next in turn, or 0 */
+} PgAdmWaiter;
+
+/*
+ * One per backend, by its process number.  Owned by that backend, but others
+ * grant to its waiter, and the sampler lends what its entries hold.
+ */
+typedef struct PgAdmSlot
+{
+	pid_t		pid;			/* of the backend that used it last */
+	Oid			role;			/* that it authenticated as */
+	PgAdmWaiter waiter;
+	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
+
+	/* Only read and written by the sampler, without the lock */
+	uint32		seen_wait_event;
+	TimestampTz seen_since;
+} PgAdmSlot;
+
+/*
+ * Sums over the entries of all slots.
+ */
+typedef struct PgAdmBudget
+{
+	int			running;		/* admitted and not ended */
+	int			workers_used;
+	int			workers_lent;
+	int			over_budget;
+	int64		memory_used;
+	int64		memory_parked;	/* part held by who has no worker, or lent it */
+} PgAdmBudget;
+
+/*
+ * The queue: who may not be refused goes ahead of the others, each in order
+ * of arrival.
+ */
+typedef struct PgAdmQueue
+{
+	dlist_head	ahead;
+	dlist_head	waiters;
+	int			queued;			/* in both lists */
+	int			woken;			/* slot woken that has not answered, or -1 */
+	TimestampTz woken_at;
+} PgAdmQueue;
+
+/*
+ * The counters of pg_stat_admission.  A name here is a column's name there.
+ */
+typedef enum PgAdmCounter
+{
+	PGADM_SUBMITTED,
+	PGADM_ADMITTED,
+	PGADM_WAITED,
+	PGADM_COMPLETED,
+	PGADM_REJECTED,
+	PGADM_REJECTED_QUEUE_FULL,
+	PGADM_REJECTED_QUEUE_TIMEOUT,
+	PGADM_REJECTED_MEMORY,
+	PGADM_REJECTED_WORKERS,
+	PGADM_CANCELLED_WHILE_QUEUED,
+	PGADM_BYPASSED_SUPERUSER,
+	PGADM_BYPASSED_ROLE,
+	PGADM_BYPASSED_SETTING,
+	PGADM_BYPASSED_COST,
+	PGADM_BYPASSED_NO_RELATION,
+	PGADM_WOULD_HAVE_WAITED,
+	PGADM_WOULD_HAVE_REJECTED,
+	PGADM_FORCED,
+	PGADM_LENT,
+	PGADM_THROTTLED,
+	PGADM_RESCUED,
+} PgAdmCounter;
+
+#define PGADM_NCOUNTERS	(PGADM_RESCUED + 1)
+
+/*
+ * Cumulative statistics.  The counters are atomic so that a bypassed query
+ * can be counted without the lock; those of the others change under it.
+ */
+typedef struct PgAdmStats
+{
+	pg_atomic_uint64 counters[PGADM_NCOUNTERS];
+	uint64		wait_histogram[PGADM_WAIT_BUCKETS];
+	int64		wait_us_total;
+	int64		wait_us_max;
+	TimestampTz reset_at;
+} PgAdmStats;
+
+/*
+ * Refusals that the server log has not been told of, atomic and without the
+ * lock.
+ */
+typedef struct PgAdmLogDebt
+{
+	pg_atomic_uint64 refused[PGADM_NREASONS];
+	pg_atomic_uint64 logged_at; /* TimestampTz of the last summary */
+} PgAdmLogDebt;
+
+/*
+ * The sampler, set by itself, and but for "attentive" without the lock.
+ */
+typedef struct PgAdmSamplerState
+{
+	pid_t		pid;			/* 0 if there is none */
+	int			procno;
+	bool		attentive;		/* looks often: somebody is queued or lent */
+	TimestampTz sampled_at;
+	PgAdmLoadValue throttle_rate;	/* queued or refused per s, last sample */
+	PgAdmLoadValue service_rate;	/* completed per s, smoothed */
+} PgAdmSamplerState;
+
+typedef struct PgAdmShared
+{
+	LWLock	   *lock;
+	PgAdmLimits limits;
+	PgAdmBudget budget;
+	PgAdmQueue	queue;
+	PgAdmStats	stats;
+	PgAdmLogDebt log_debt;
+	PgAdmSamplerState sampler;
+	int			nslots;
+	PgAdmSlot	slots[FLEXIBLE_ARRAY_MEMBER];
+} PgAdmShared;
+
+/* NULL unless the library was preloaded */
+extern PgAdmShared *pgadm_shared;
+
+extern void pgadm_shared_request(void);
+extern void pgadm_shared_startup(void);
+
+#endif							/* PGADM_SHARED_H */

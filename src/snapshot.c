@@ -1,0 +1,78 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot.c
+ *		Gives up a query's snapshot while it waits.
+ *
+ * A query that waits with the snapshot it arrived with holds back vacuum,
+ * and its result is as old as its wait is long.  In READ COMMITTED nobody has
+ * seen anything of that snapshot yet, so it can be exchanged for a new one at
+ * admission, as if the query had arrived only then.
+ *
+ * That is safe only if nobody else has the snapshot.  It is the case where a
+ * portal has just taken it for this one query (PortalStart() for a SELECT,
+ * PortalRunMulti() for the others) and nothing else is on the stack: pushed
+ * once, and registered once by the query descriptor.  Statements that a rule
+ * has added share their snapshot and keep it.  Callers must make sure
+ * that they are not inside any other statement: popping the snapshot of a
+ * caller that catches an error of the wait would leave it without one.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/snapshot.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "snapshot.h"
+#include "tcop/pquery.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+
+/*
+ * Is the active snapshot this query's, and nobody else's?
+ */
+static bool
+is_ours_alone(const QueryDesc *queryDesc)
+{
+	Snapshot	snapshot = queryDesc->snapshot;
+
+	if (ActivePortal == NULL || ActivePortal->holdSnapshot != NULL ||
+		list_length(ActivePortal->stmts) != 1 ||
+		(ActivePortal->strategy != PORTAL_ONE_SELECT &&
+		 ActivePortal->strategy != PORTAL_MULTI_QUERY))
+		return false;
+
+	return ActiveSnapshotSet() && snapshot == GetActiveSnapshot() &&
+		snapshot->active_count == 1 && snapshot->regd_count == 1 &&
+		queryDesc->crosscheck_snapshot == InvalidSnapshot;
+}
+
+/*
+ * Give up the snapshot of a query that is about to wait, if that is possible.
+ * Returns whether it was; then pgadm_snapshot_renew() must be called before
+ * the executor sees the query, or an error must end it.
+ */
+bool
+pgadm_snapshot_give_up(QueryDesc *queryDesc)
+{
+	if (IsolationUsesXactSnapshot() || !is_ours_alone(queryDesc))
+		return false;
+
+	UnregisterSnapshot(queryDesc->snapshot);
+	queryDesc->snapshot = InvalidSnapshot;
+	PopActiveSnapshot();
+	return true;
+}
+
+/*
+ * Take a new snapshot, in the same way as the one that was given up.
+ */
+void
+pgadm_snapshot_renew(QueryDesc *queryDesc)
+{
+	PushActiveSnapshot(GetTransactionSnapshot());
+	queryDesc->snapshot = RegisterSnapshot(GetActiveSnapshot());
+}

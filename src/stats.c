@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * stats.c
+ *		Cumulative counters.
+ *
+ * Locking: counters that take part in the invariant submitted = admitted +
+ * rejected + cancelled_while_queued + queued are only changed while the
+ * admission lock is held, so that it is true whenever the lock is free.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/stats.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "port/pg_bitutils.h"
+#include "stats.h"
+#include "utils/timestamp.h"
+
+static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
+	[PGADM_REASON_QUEUE_FULL] = PGADM_REJECTED_QUEUE_FULL,
+	[PGADM_REASON_QUEUE_TIMEOUT] = PGADM_REJECTED_QUEUE_TIMEOUT,
+	[PGADM_REASON_MEMORY] = PGADM_REJECTED_MEMORY,
+	[PGADM_REASON_WORKERS] = PGADM_REJECTED_WORKERS,
+};
+
+void
+pgadm_stats_count(PgAdmCounter counter)
+{
+	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], 1);
+}
+
+uint64
+pgadm_stats_get(PgAdmCounter counter)
+{
+	return pg_atomic_read_u64(&pgadm_shared->stats.counters[counter]);
+}
+
+/*
+ * Count a refused query.  The caller holds the admission lock.
+ */
+void
+pgadm_stats_rejected(PgAdmReason reason)
+{
+	pgadm_stats_count(PGADM_REJECTED);
+	pgadm_stats_count(reason_counters[reason]);
+}
+
+/*
+ * Count a query that is admitted after a wait.  The caller holds the
+ * admission lock.
+ */
+void
+pgadm_stats_waited(int64 wait_us)
+{
+	PgAdmStats *stats = &pgadm_shared->stats;
+	uint64		ms = Max(wait_us, 0) / 1000;
+	int			bucket = ms == 0 ? 0 : pg_leftmost_one_pos64(ms) + 1;
+
+	pgadm_stats_count(PGADM_WAITED);
+	stats->wait_histogram[Min(bucket, PGADM_WAIT_BUCKETS - 1)]++;
+	stats->wait_us_total += wait_us;
+	stats->wait_us_max = Max(stats->wait_us_max, wait_us);
+}
+
+/*
+ * Set all counters to zero; those queued now count as submitted again.  The
+ * caller holds the admission lock.
+ */
+void
+pgadm_stats_reset(int queued)
+{
+	PgAdmStats *stats = &pgadm_shared->stats;
+
+	for (int i = 0; i < PGADM_NCOUNTERS; i++)
+		pg_atomic_write_u64(&stats->counters[i], 0);
+	pg_atomic_write_u64(&stats->counters[PGADM_SUBMITTED], queued);
+
+	memset(stats->wait_histogram, 0, sizeof(stats->wait_histogram));
+	stats->wait_us_total = 0;
+	stats->wait_us_max = 0;
+	stats->reset_at = GetCurrentTimestamp();
+}

@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * stats.h
+ *		Cumulative counters.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/stats.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_STATS_H
+#define PGADM_STATS_H
+
+#include "shared.h"
+
+extern void pgadm_stats_count(PgAdmCounter counter);
+extern uint64 pgadm_stats_get(PgAdmCounter counter);
+extern void pgadm_stats_rejected(PgAdmReason reason);
+extern void pgadm_stats_waited(int64 wait_us);
+extern void pgadm_stats_reset(int queued);
+
+#endif							/* PGADM_STATS_H */

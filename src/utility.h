@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * utility.h
+ *		Which utility commands are subject to admission.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/utility.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_UTILITY_H
+#define PGADM_UTILITY_H
+
+#include "nodes/nodes.h"
+
+extern bool pgadm_utility_is_gated(const Node *stmt);
+extern bool pgadm_utility_uses_memory(const Node *stmt);
+extern int	pgadm_utility_workers(const Node *stmt);
+
+#endif							/* PGADM_UTILITY_H */

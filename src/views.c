@@ -1,0 +1,403 @@
+/*-------------------------------------------------------------------------
+ *
+ * views.c
+ *		SQL functions over copies of the shared state.
+ *
+ * Whatever is shown together is copied together under the admission lock, and
+ * formatted after it has been released.  C functions carry the extension
+ * version in which their result took its form.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/views.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "shared.h"
+#include "stats.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(pgadm_status_1_0);
+PG_FUNCTION_INFO_V1(pgadm_queries_1_0);
+PG_FUNCTION_INFO_V1(pgadm_statistics_1_0);
+PG_FUNCTION_INFO_V1(pgadm_reset_1_0);
+
+#define MAX_COLUMNS		40
+
+/* A row that is being made */
+typedef struct Row
+{
+	int			n;
+	Datum		values[MAX_COLUMNS];
+	bool		nulls[MAX_COLUMNS];
+} Row;
+
+static void
+add(Row *row, Datum value)
+{
+	Assert(row->n < MAX_COLUMNS);
+	row->nulls[row->n] = false;
+	row->values[row->n++] = value;
+}
+
+static void
+add_null(Row *row)
+{
+	Assert(row->n < MAX_COLUMNS);
+	row->nulls[row->n] = true;
+	row->values[row->n++] = (Datum) 0;
+}
+
+static void
+add_text(Row *row, const char *value)
+{
+	add(row, CStringGetTextDatum(value));
+}
+
+static void
+add_timestamp(Row *row, TimestampTz value)
+{
+	if (value == 0)
+		add_null(row);
+	else
+		add(row, TimestampTzGetDatum(value));
+}
+
+static void
+add_load_value(Row *row, PgAdmLoadValue value)
+{
+	if (value.known)
+		add(row, Float8GetDatum(value.value));
+	else
+		add_null(row);
+}
+
+static void
+add_ms(Row *row, int64 us)
+{
+	add(row, Float8GetDatum(us / 1000.0));
+}
+
+/*
+ * Return the row as the function's result.
+ */
+static Datum
+row_result(FunctionCallInfo fcinfo, Row *row)
+{
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(row->n == tupdesc->natts);
+	return HeapTupleGetDatum(heap_form_tuple(tupdesc, row->values, row->nulls));
+}
+
+/*
+ * The state of the server.
+ */
+Datum
+pgadm_status_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmShared *shared = pgadm_shared;
+	PgAdmLimits limits;
+	PgAdmBudget budget;
+	PgAdmSamplerState sampler;
+	int			queued;
+	Row			row = {0};
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	limits = shared->limits;
+	budget = shared->budget;
+	sampler = shared->sampler;
+	queued = shared->queue.queued;
+	LWLockRelease(shared->lock);
+
+	add_text(&row, pgadm_settings_mode_name(limits.mode));
+	add_text(&row, limits.shedding ? "on" : "off");
+	add(&row, Int32GetDatum(budget.running));
+	add(&row, Int32GetDatum(queued));
+	if (limits.queue_capacity < 0)
+		add_null(&row);
+	else
+		add(&row, Int32GetDatum(limits.queue_capacity));
+	add(&row, Int32GetDatum(budget.workers_used));
+	add(&row, Int32GetDatum(budget.workers_lent));
+	add(&row, Int32GetDatum(limits.workers_total));
+	add(&row, Int64GetDatum(budget.memory_used));
+	add(&row, Int64GetDatum(limits.memory_total));
+	add_load_value(&row, sampler.throttle_rate);
+	add_timestamp(&row, sampler.sampled_at);
+	if (sampler.pid == 0)
+		add_null(&row);
+	else
+		add(&row, Int32GetDatum(sampler.pid));
+
+	return row_result(fcinfo, &row);
+}
+
+static const char *
+entry_state(const PgAdmEntry *entry)
+{
+	if (entry->lent)
+		return "lent";
+	return entry->workers > 0 ? "running" : "suspended";
+}
+
+static void
+add_entry(Row *row, const PgAdmEntry *entry)
+{
+	int64		waited = entry->enqueued_at == 0 ? 0 :
+		entry->admitted_at - entry->enqueued_at;
+
+	add_text(row, entry_state(entry));
+	add(row, Int32GetDatum(entry->count));
+	add_null(row);				/* queue_position */
+	add(row, Int64GetDatum(entry->memory));
+	add(row, Int32GetDatum(entry->workers));
+	add(row, Float8GetDatum(entry->plan_cost));
+	add(row, Int64GetDatum((int64) entry->query_id));
+	add_timestamp(row, entry->enqueued_at);
+	add_timestamp(row, entry->admitted_at);
+	add_ms(row, waited);
+}
+
+static void
+add_waiter(Row *row, const PgAdmWaiter *waiter, int position,
+		   const PgAdmLimits *limits, TimestampTz now)
+{
+	add_text(row, "queued");
+	add(row, Int32GetDatum(1));
+	add(row, Int32GetDatum(position));
+	add(row, Int64GetDatum(pgadm_policy_memory(&waiter->claim, limits->memory_total)));
+	add(row, Int32GetDatum(pgadm_policy_workers(&waiter->claim, limits->workers_total)));
+	add(row, Float8GetDatum(waiter->plan_cost));
+	add(row, Int64GetDatum((int64) waiter->query_id));
+	add_timestamp(row, waiter->enqueued_at);
+	add_null(row);				/* admitted_at */
+	add_ms(row, Max(now - waiter->enqueued_at, 0));
+}
+
+/*
+ * A copy of all that pg_admission_queries shows.
+ */
+typedef struct Queries
+{
+	PgAdmLimits limits;
+	PgAdmSlot  *slots;
+	int		   *positions;		/* in the queue, of each slot; from 1 */
+} Queries;
+
+static void
+number_waiters(dlist_head *list, int *positions, int *n)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, list)
+	{
+		PgAdmSlot  *slot = dlist_container(PgAdmSlot, waiter.link, iter.cur);
+
+		positions[slot - pgadm_shared->slots] = ++(*n);
+	}
+}
+
+static void
+copy_queries(Queries *queries)
+{
+	PgAdmShared *shared = pgadm_shared;
+	Size		size = shared->nslots * sizeof(PgAdmSlot);
+	int			n = 0;
+
+	queries->slots = palloc(size);
+	queries->positions = palloc0(shared->nslots * sizeof(int));
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	queries->limits = shared->limits;
+	memcpy(queries->slots, shared->slots, size);
+	number_waiters(&shared->queue.ahead, queries->positions, &n);
+	number_waiters(&shared->queue.waiters, queries->positions, &n);
+	LWLockRelease(shared->lock);
+}
+
+/*
+ * Begin a row; the view adds what pg_stat_activity knows by the pid.  Returns
+ * whether the caller may see the rest.
+ */
+static bool
+begin_query_row(Row *row, const PgAdmSlot *slot)
+{
+	row->n = 0;
+	add(row, Int32GetDatum(slot->pid));
+	if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) &&
+		!has_privs_of_role(GetUserId(), slot->role))
+		return false;
+	return true;
+}
+
+static void
+emit_row(ReturnSetInfo *rsinfo, Row *row)
+{
+	while (row->n < rsinfo->setDesc->natts)
+		add_null(row);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row->values, row->nulls);
+}
+
+static void
+emit_slot(ReturnSetInfo *rsinfo, const Queries *queries, int number, TimestampTz now)
+{
+	const PgAdmSlot *slot = &queries->slots[number];
+	Row			row;
+
+	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
+	{
+		if (slot->entries[i].count == 0)
+			continue;
+		if (begin_query_row(&row, slot))
+			add_entry(&row, &slot->entries[i]);
+		emit_row(rsinfo, &row);
+	}
+	if (slot->waiter.state == PGADM_WAITING)
+	{
+		if (begin_query_row(&row, slot))
+			add_waiter(&row, &slot->waiter, queries->positions[number],
+					   &queries->limits, now);
+		emit_row(rsinfo, &row);
+	}
+}
+
+/*
+ * The queries that run or wait.
+ */
+Datum
+pgadm_queries_1_0(PG_FUNCTION_ARGS)
+{
+	Queries		queries;
+	TimestampTz now;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	copy_queries(&queries);
+	now = GetCurrentTimestamp();
+	for (int i = 0; i < pgadm_shared->nslots; i++)
+		emit_slot((ReturnSetInfo *) fcinfo->resultinfo, &queries, i, now);
+
+	return (Datum) 0;
+}
+
+/*
+ * The counters that have a column each, in its order.
+ */
+static const PgAdmCounter first_counters[] = {
+	PGADM_SUBMITTED,
+	PGADM_ADMITTED,
+	PGADM_WAITED,
+	PGADM_COMPLETED,
+	PGADM_REJECTED,
+	PGADM_REJECTED_QUEUE_FULL,
+	PGADM_REJECTED_QUEUE_TIMEOUT,
+	PGADM_REJECTED_MEMORY,
+	PGADM_REJECTED_WORKERS,
+	PGADM_CANCELLED_WHILE_QUEUED,
+};
+
+static const PgAdmCounter bypass_counters[] = {
+	PGADM_BYPASSED_SUPERUSER,
+	PGADM_BYPASSED_ROLE,
+	PGADM_BYPASSED_SETTING,
+	PGADM_BYPASSED_COST,
+	PGADM_BYPASSED_NO_RELATION,
+};
+
+static const PgAdmCounter last_counters[] = {
+	PGADM_WOULD_HAVE_WAITED,
+	PGADM_WOULD_HAVE_REJECTED,
+	PGADM_FORCED,
+	PGADM_LENT,
+	PGADM_THROTTLED,
+	PGADM_RESCUED,
+};
+
+/*
+ * The counters, read together.  Those of bypassed queries change without the
+ * lock, so their sum is made here.
+ */
+static void
+add_counters(Row *row, const uint64 *counters, const PgAdmCounter *which, int n)
+{
+	for (int i = 0; i < n; i++)
+		add(row, Int64GetDatum((int64) counters[which[i]]));
+}
+
+static Datum
+histogram(const uint64 *buckets)
+{
+	Datum		values[PGADM_WAIT_BUCKETS];
+
+	for (int i = 0; i < PGADM_WAIT_BUCKETS; i++)
+		values[i] = Int64GetDatum((int64) buckets[i]);
+	return PointerGetDatum(construct_array(values, PGADM_WAIT_BUCKETS, INT8OID,
+										   sizeof(int64), FLOAT8PASSBYVAL,
+										   TYPALIGN_DOUBLE));
+}
+
+/*
+ * The cumulative statistics of the server.
+ */
+Datum
+pgadm_statistics_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmStats *stats = &pgadm_shared->stats;
+	uint64		counters[PGADM_NCOUNTERS];
+	uint64		buckets[PGADM_WAIT_BUCKETS];
+	uint64		bypassed = 0;
+	int64		wait_us_total;
+	int64		wait_us_max;
+	TimestampTz reset_at;
+	Row			row = {0};
+
+	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	for (int i = 0; i < PGADM_NCOUNTERS; i++)
+		counters[i] = pgadm_stats_get(i);
+	memcpy(buckets, stats->wait_histogram, sizeof(buckets));
+	wait_us_total = stats->wait_us_total;
+	wait_us_max = stats->wait_us_max;
+	reset_at = stats->reset_at;
+	LWLockRelease(pgadm_shared->lock);
+
+	for (int i = 0; i < lengthof(bypass_counters); i++)
+		bypassed += counters[bypass_counters[i]];
+
+	add_counters(&row, counters, first_counters, lengthof(first_counters));
+	add(&row, Int64GetDatum((int64) bypassed));
+	add_counters(&row, counters, bypass_counters, lengthof(bypass_counters));
+	add_counters(&row, counters, last_counters, lengthof(last_counters));
+	add_ms(&row, wait_us_total);
+	add_ms(&row, wait_us_max);
+	add(&row, histogram(buckets));
+	add_timestamp(&row, reset_at);
+
+	return row_result(fcinfo, &row);
+}
+
+/*
+ * Set the cumulative statistics to zero.
+ */
+Datum
+pgadm_reset_1_0(PG_FUNCTION_ARGS)
+{
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	pgadm_stats_reset(pgadm_shared->queue.queued);
+	LWLockRelease(pgadm_shared->lock);
+
+	PG_RETURN_VOID();
+}
