@@ -5,9 +5,12 @@ OBJS = \
 	$(WIN32RES) \
 	src/admission.o \
 	src/blocking.o \
+	src/breakers.o \
 	src/budget.o \
 	src/claim.o \
+	src/connection.o \
 	src/cost.o \
+	src/cpu.o \
 	src/errors.o \
 	src/exemption.o \
 	src/hooks.o \
@@ -18,16 +21,19 @@ OBJS = \
 	src/pg_admission.o \
 	src/policy.o \
 	src/queue.o \
+	src/sample.o \
 	src/sampler.o \
 	src/settings.o \
 	src/shared.o \
 	src/snapshot.o \
 	src/stats.o \
 	src/utility.o \
-	src/views.o
+	src/views.o \
+	src/warnings.o
 
 EXTENSION = pg_admission
 DATA = pg_admission--1.0.sql
+HEADERS = src/pg_admission_monitor.h
 PGFILEDESC = "pg_admission - admission control and overload protection"
 
 # ASSERTIONS=1 checks the invariants of the shared state at every change.

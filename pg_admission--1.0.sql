@@ -14,7 +14,13 @@ CREATE FUNCTION pg_admission_status(
     OUT workers_total integer,
     OUT memory_used_bytes bigint,
     OUT memory_total_bytes bigint,
+    OUT cpu_wait_ratio double precision,
+    OUT cpu_utilization double precision,
+    OUT cpu_pressure double precision,
+    OUT memory_usage double precision,
+    OUT load_average double precision,
     OUT throttle_rate double precision,
+    OUT reject_probability double precision,
     OUT sampled_at timestamp with time zone,
     OUT sampler_pid integer)
 RETURNS record
@@ -49,8 +55,20 @@ COMMENT ON COLUMN pg_admission_status.memory_used_bytes IS
 'memory charged to running queries, in bytes';
 COMMENT ON COLUMN pg_admission_status.memory_total_bytes IS
 'the memory budget, in bytes';
+COMMENT ON COLUMN pg_admission_status.cpu_wait_ratio IS
+'time that the server''s processes wait for a CPU, by the time they run; null if unknown';
+COMMENT ON COLUMN pg_admission_status.cpu_utilization IS
+'share of the CPUs that the server may use which is in use, 0 to 1; null if unknown';
+COMMENT ON COLUMN pg_admission_status.cpu_pressure IS
+'share of the time in which any process of the machine waits for a CPU, 0 to 1; null if unknown';
+COMMENT ON COLUMN pg_admission_status.memory_usage IS
+'share of the memory limit of the server''s control group, or else of the machine''s memory, in use, page cache not counted, 0 to 1; null if unknown';
+COMMENT ON COLUMN pg_admission_status.load_average IS
+'load average of the last minute; null if unknown';
 COMMENT ON COLUMN pg_admission_status.throttle_rate IS
 'queries queued or refused per second in the last sample; null if unknown';
+COMMENT ON COLUMN pg_admission_status.reject_probability IS
+'probability with which a query of this session is refused because of cpu_wait_ratio';
 COMMENT ON COLUMN pg_admission_status.sampled_at IS
 'when the sampler took its last sample';
 COMMENT ON COLUMN pg_admission_status.sampler_pid IS
@@ -121,8 +139,11 @@ CREATE FUNCTION pg_stat_admission(
     OUT rejected bigint,
     OUT rejected_queue_full bigint,
     OUT rejected_queue_timeout bigint,
+    OUT rejected_cpu_overload bigint,
+    OUT rejected_breaker bigint,
     OUT rejected_memory bigint,
     OUT rejected_workers bigint,
+    OUT dropped_connections bigint,
     OUT cancelled_while_queued bigint,
     OUT bypassed bigint,
     OUT bypassed_superuser bigint,
@@ -139,6 +160,8 @@ CREATE FUNCTION pg_stat_admission(
     OUT wait_ms_total double precision,
     OUT wait_ms_max double precision,
     OUT wait_histogram bigint[],
+    OUT cpu_wait_us_total bigint,
+    OUT cpu_busy_us_total bigint,
     OUT stats_reset timestamp with time zone)
 RETURNS record
 AS 'MODULE_PATHNAME', 'pgadm_statistics_1_0'
@@ -166,10 +189,16 @@ COMMENT ON COLUMN pg_stat_admission.rejected_queue_full IS
 'queries refused because the queue was full';
 COMMENT ON COLUMN pg_stat_admission.rejected_queue_timeout IS
 'queries refused after waiting for pg_admission.queue_timeout';
+COMMENT ON COLUMN pg_stat_admission.rejected_cpu_overload IS
+'queries refused because of the CPU wait ratio';
+COMMENT ON COLUMN pg_stat_admission.rejected_breaker IS
+'queries refused by a circuit breaker';
 COMMENT ON COLUMN pg_stat_admission.rejected_memory IS
 'queries refused because they need more than the memory budget';
 COMMENT ON COLUMN pg_stat_admission.rejected_workers IS
 'queries refused because they claim more than the worker budget';
+COMMENT ON COLUMN pg_stat_admission.dropped_connections IS
+'connections refused because of the CPU wait ratio; not counted as queries';
 COMMENT ON COLUMN pg_stat_admission.cancelled_while_queued IS
 'queries that left the queue because they were cancelled, timed out, terminated, or their client had gone';
 COMMENT ON COLUMN pg_stat_admission.bypassed IS
@@ -202,8 +231,158 @@ COMMENT ON COLUMN pg_stat_admission.wait_ms_max IS
 'longest wait of an admitted query, in milliseconds';
 COMMENT ON COLUMN pg_stat_admission.wait_histogram IS
 'waits of admitted queries by duration: under 1 ms, under 2 ms, under 4 ms and so on; the last are all longer ones';
+COMMENT ON COLUMN pg_stat_admission.cpu_wait_us_total IS
+'time that the server''s processes have waited for a CPU, in microseconds, as of the last sample';
+COMMENT ON COLUMN pg_stat_admission.cpu_busy_us_total IS
+'time that the server''s processes have run, in microseconds, as of the last sample';
 COMMENT ON COLUMN pg_stat_admission.stats_reset IS
 'when the statistics were last reset';
+
+CREATE FUNCTION pg_admission_load(
+    OUT sampled_at timestamp with time zone,
+    OUT cpu_wait_us bigint,
+    OUT cpu_busy_us bigint,
+    OUT cpu_wait_ratio double precision,
+    OUT cpu_utilization double precision,
+    OUT cpu_pressure double precision,
+    OUT memory_usage double precision,
+    OUT load_average double precision,
+    OUT running integer,
+    OUT queued integer,
+    OUT admitted bigint,
+    OUT rejected bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgadm_load_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 6000;
+
+COMMENT ON FUNCTION pg_admission_load() IS
+'the last samples of the server''s load; use the view of the same name';
+
+CREATE VIEW pg_admission_load AS
+    SELECT * FROM pg_admission_load();
+
+COMMENT ON VIEW pg_admission_load IS
+'samples of the server''s load, newest first, of the last 10 minutes at least (since 1.0)';
+COMMENT ON COLUMN pg_admission_load.sampled_at IS
+'when the sample was taken';
+COMMENT ON COLUMN pg_admission_load.cpu_wait_us IS
+'growing total of the time that the server''s processes have waited for a CPU, in microseconds; null if unknown';
+COMMENT ON COLUMN pg_admission_load.cpu_busy_us IS
+'growing total of the time that the server''s processes have run, in microseconds; null if unknown';
+COMMENT ON COLUMN pg_admission_load.cpu_wait_ratio IS
+'what the two have grown by lately, divided; null if unknown';
+COMMENT ON COLUMN pg_admission_load.cpu_utilization IS
+'share of the CPUs that the server may use which was in use, 0 to 1; null if unknown';
+COMMENT ON COLUMN pg_admission_load.cpu_pressure IS
+'share of the time in which any process of the machine waited for a CPU, 0 to 1; null if unknown';
+COMMENT ON COLUMN pg_admission_load.memory_usage IS
+'share of the memory limit in use, page cache not counted, 0 to 1; null if unknown';
+COMMENT ON COLUMN pg_admission_load.load_average IS
+'load average of the last minute; null if unknown';
+COMMENT ON COLUMN pg_admission_load.running IS
+'queries admitted and not ended';
+COMMENT ON COLUMN pg_admission_load.queued IS
+'queries that waited for admission';
+COMMENT ON COLUMN pg_admission_load.admitted IS
+'queries admitted since pg_stat_admission.stats_reset';
+COMMENT ON COLUMN pg_admission_load.rejected IS
+'queries refused since pg_stat_admission.stats_reset';
+
+CREATE FUNCTION pg_admission_breakers(
+    OUT name text,
+    OUT threshold double precision,
+    OUT value double precision,
+    OUT tripped boolean,
+    OUT warn_only boolean,
+    OUT statements text[],
+    OUT trips bigint,
+    OUT warned bigint,
+    OUT last_tripped_at timestamp with time zone,
+    OUT expires_at timestamp with time zone,
+    OUT reason text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgadm_breakers_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION pg_admission_breakers() IS
+'the circuit breakers; use the view of the same name';
+
+CREATE VIEW pg_admission_breakers AS
+    SELECT * FROM pg_admission_breakers();
+
+COMMENT ON VIEW pg_admission_breakers IS
+'circuit breakers: built-in, of other extensions, and tripped by hand (since 1.0)';
+COMMENT ON COLUMN pg_admission_breakers.name IS
+'name of the breaker';
+COMMENT ON COLUMN pg_admission_breakers.threshold IS
+'value at which it trips, 0 if it is off';
+COMMENT ON COLUMN pg_admission_breakers.value IS
+'its value in the last sample; null if unknown, then it does not trip';
+COMMENT ON COLUMN pg_admission_breakers.tripped IS
+'whether it refuses statements now';
+COMMENT ON COLUMN pg_admission_breakers.warn_only IS
+'whether it only warns and counts';
+COMMENT ON COLUMN pg_admission_breakers.statements IS
+'kinds of statements that it refuses: read, write';
+COMMENT ON COLUMN pg_admission_breakers.trips IS
+'times that it has tripped since the server was started';
+COMMENT ON COLUMN pg_admission_breakers.warned IS
+'queries that it would have refused but for warn_only';
+COMMENT ON COLUMN pg_admission_breakers.last_tripped_at IS
+'when it tripped last; null if never';
+COMMENT ON COLUMN pg_admission_breakers.expires_at IS
+'when a breaker tripped by hand clears by itself';
+COMMENT ON COLUMN pg_admission_breakers.reason IS
+'reason given by whoever tripped it by hand';
+
+CREATE FUNCTION pg_admission_warnings(
+    OUT name text,
+    OUT message text,
+    OUT since timestamp with time zone,
+    OUT value double precision,
+    OUT threshold double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgadm_warnings_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION pg_admission_warnings() IS
+'the active overload warnings; use the view of the same name';
+
+CREATE VIEW pg_admission_warnings AS
+    SELECT * FROM pg_admission_warnings();
+
+COMMENT ON VIEW pg_admission_warnings IS
+'overload warnings that are active now (since 1.0)';
+COMMENT ON COLUMN pg_admission_warnings.name IS
+'cpu_wait, memory or queue';
+COMMENT ON COLUMN pg_admission_warnings.message IS
+'what is wrong, and what can be done about it';
+COMMENT ON COLUMN pg_admission_warnings.since IS
+'since when the value has been over the threshold';
+COMMENT ON COLUMN pg_admission_warnings.value IS
+'the value in the last sample: a ratio, a share, or queries throttled; null if unknown';
+COMMENT ON COLUMN pg_admission_warnings.threshold IS
+'value at which the warning is raised';
+
+CREATE FUNCTION pg_admission_trip(name text, reason text, duration interval)
+RETURNS void
+AS 'MODULE_PATHNAME', 'pgadm_trip_1_0'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_admission_trip(text, text, interval) IS
+'trip a circuit breaker of that name by hand, so that all queries are refused for the duration (since 1.0)';
+
+REVOKE ALL ON FUNCTION pg_admission_trip(text, text, interval) FROM PUBLIC;
+
+CREATE FUNCTION pg_admission_untrip(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'pgadm_untrip_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_admission_untrip(text) IS
+'clear a circuit breaker that was tripped by hand; returns whether it was tripped (since 1.0)';
+
+REVOKE ALL ON FUNCTION pg_admission_untrip(text) FROM PUBLIC;
 
 CREATE FUNCTION pg_admission_reset()
 RETURNS void
@@ -215,4 +394,5 @@ COMMENT ON FUNCTION pg_admission_reset() IS
 
 REVOKE ALL ON FUNCTION pg_admission_reset() FROM PUBLIC;
 
-GRANT SELECT ON pg_admission_status, pg_admission_queries, pg_stat_admission TO PUBLIC;
+GRANT SELECT ON pg_admission_status, pg_admission_queries, pg_stat_admission,
+    pg_admission_load, pg_admission_breakers, pg_admission_warnings TO PUBLIC;

@@ -36,7 +36,9 @@
 #include "admission.h"
 #include "blocking.h"
 #include "claim.h"
+#include "common/pg_prng.h"
 #include "compat.h"
+#include "cpu.h"
 #include "errors.h"
 #include "exemption.h"
 #include "executor/executor.h"
@@ -78,6 +80,13 @@ static PgAdmFrame frame;
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
+/* What was drawn for the statement that the transaction has planned last */
+static struct
+{
+	LocalTransactionId lxid;
+	double		draw;
+}			planned_draw;
+
 /*
  * Enter a statement, or one of its phases.  Returns what must be given to
  * pgadm_admission_leave(), also after an error.
@@ -88,7 +97,10 @@ pgadm_admission_enter(bool covered)
 	PgAdmFrame	outer = frame;
 
 	if (frame.depth++ == 0)
+	{
 		frame.session_user = GetSessionUserId();
+		pgadm_cpu_note_activity();
+	}
 	frame.covered |= covered;
 	return outer;
 }
@@ -435,10 +447,45 @@ admit_new(PgAdmAdmission *admission, const PgAdmRequest *request,
 }
 
 /*
+ * The random number against which this statement is refused for the CPU.  A
+ * statement of the client that has been drawn for when it was planned keeps
+ * that, so that there are not two chances to refuse it.
+ */
+static double
+take_draw(void)
+{
+	if (frame.depth == 0 && planned_draw.lxid == PGADM_MY_LXID)
+	{
+		planned_draw.lxid = InvalidLocalTransactionId;
+		return planned_draw.draw;
+	}
+	return pg_prng_double(&pg_global_prng_state);
+}
+
+/*
+ * Does a query read or write?  Locking rows and a modifying WITH write.
+ */
+static int
+kind_of_query(CmdType operation, bool locks_rows, bool modifies)
+{
+	if (operation == CMD_SELECT && !locks_rows && !modifies)
+		return PGADM_LOAD_STATEMENT_READ;
+	return PGADM_LOAD_STATEMENT_WRITE;
+}
+
+static int
+kind_of_plan(const PlannedStmt *stmt)
+{
+	return kind_of_query(stmt->commandType, stmt->rowMarks != NIL,
+						 stmt->hasModifyingCTE);
+}
+
+/*
  * What every request has in common.
  */
 static PgAdmRequest
-make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable)
+make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
+			 int statements)
 {
 	PgAdmRequest request = {
 		.claim = *claim,
@@ -447,7 +494,13 @@ make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable)
 		.may_refuse = refusable,
 		.ahead = !refusable,
 		.entry = -1,
+		.statements = statements,
+		.min_wait_ratio = pgadm_min_cpu_wait_ratio_to_reject,
+		.max_wait_ratio = pgadm_max_cpu_wait_ratio_to_reject,
 	};
+
+	if (request.min_wait_ratio < request.max_wait_ratio)
+		request.draw = take_draw();
 
 	return request;
 }
@@ -482,7 +535,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	pgadm_claim_of_plan(stmt, &claim);
 	claim.ignores_memory = holds_charge();
 
-	request = make_request(mode, &claim, may_be_refused());
+	request = make_request(mode, &claim, may_be_refused(), kind_of_plan(stmt));
 	request.plan_cost = stmt->planTree->total_cost;
 	request.query_id = stmt->queryId;
 
@@ -510,19 +563,31 @@ bypasses(PgAdmCounter exemption)
 void
 pgadm_admission_plan(Query *query)
 {
+	PgAdmClaim	unknown = {0};
+	PgAdmRequest request;
 	PgAdmOutcome outcome;
 
 	if (is_out_of_scope() || frame.depth > 0 ||
 		query->commandType == CMD_UTILITY ||
-		effective_mode() != PGADM_MODE_ENFORCE ||
-		!pgadm_queue_looks_full() ||
-		!may_be_refused() ||
+		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
+		return;
+
+	request = make_request(PGADM_MODE_ENFORCE, &unknown, true,
+						   kind_of_query(query->commandType, query->rowMarks != NIL,
+										 query->hasModifyingCTE));
+	planned_draw.lxid = PGADM_MY_LXID;
+	planned_draw.draw = request.draw;
+
+	if (!pgadm_queue_may_refuse(&request) ||
 		session_exemption() != PGADM_NOT_EXEMPT ||
 		pgadm_exemption_query_is_light(query))
 		return;
 
-	if (pgadm_queue_refuses(&outcome))
+	if (pgadm_queue_refuses(&request, &outcome))
+	{
+		planned_draw.lxid = InvalidLocalTransactionId;
 		pgadm_errors_raise(&outcome);
+	}
 }
 
 /*
@@ -582,7 +647,8 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	if (!admission->charged)
 		pgadm_claim_of_plan(queryDesc->plannedstmt, &admission->claim);
 
-	request = make_request(mode, &admission->claim, false);
+	request = make_request(mode, &admission->claim, false,
+						   kind_of_plan(queryDesc->plannedstmt));
 	request.claim.ignores_memory = holds_charge();
 	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
 	request.query_id = queryDesc->plannedstmt->queryId;
@@ -698,7 +764,9 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 
 	pgadm_claim_of_utility(pstmt->utilityStmt, &claim);
 	claim.ignores_memory = holds_charge();
-	request = make_request(mode, &claim, may_be_refused());
+	request = make_request(mode, &claim, may_be_refused(),
+						   pgadm_utility_only_reads(pstmt->utilityStmt) ?
+						   PGADM_LOAD_STATEMENT_READ : PGADM_LOAD_STATEMENT_WRITE);
 	request.query_id = pstmt->queryId;
 
 	admission = new_admission(NULL);

@@ -45,11 +45,12 @@
 #include "cost.h"
 
 /*
- * Estimates are rounded up by this much before anything else: an operator whose
- * rows are a little more than estimated must not outgrow its charge by the next
- * doubling of a table.
+ * The planner's rows and groups are taken this many times before anything else,
+ * and rows these more.  They are often less than the truth, by the more the more
+ * conditions and joins went into them, and a few relatively more than many.
  */
-#define ROW_MARGIN				1.25
+#define ROW_FACTOR				1.5
+#define ROW_SLACK				100
 
 /* Memory contexts (aset.c, generation.c). */
 #define CONTEXT_BYTES			8192	/* the first block of any context */
@@ -67,6 +68,8 @@
 #define HASH_FILL				0.9
 #define HASH_ENTRY_BYTES		24
 #define PER_GROUP_BYTES			16	/* an aggregate's state, or SetOp's counts */
+#define INTERNAL_STATE_FACTOR	2.5 /* numeric's is so much more than declared */
+#define JSONB_FACTOR			8	/* jsonb is so much larger while collected */
 
 /* Sorts and tuplestores. */
 #define SORT_SLOT_BYTES			24
@@ -324,11 +327,18 @@ block_bytes(double used, double max_block)
 	return total;
 }
 
+/* Rows or groups to reckon with where that many are expected. */
+static double
+with_margin(double expected)
+{
+	return Max(expected, 1) * ROW_FACTOR;
+}
+
 /* Rows that a node returns, in each of the processes that run it. */
 static double
 rows_of(const Plan *plan)
 {
-	return Max(plan->plan_rows, 1) * ROW_MARGIN;
+	return with_margin(plan->plan_rows) + ROW_SLACK;
 }
 
 /* A row as the executor keeps it, a MinimalTuple, without chunk header. */
@@ -342,20 +352,26 @@ tuple_bytes(const Plan *plan)
 	return header + MAXALIGN(Max(plan->plan_width, 0) + 2 * columns);
 }
 
+/*
+ * What an operator takes that stays within its limit by counting what it uses:
+ * of the last block, or after the last doubling of a table, some is unused.
+ */
+static double
+at_limit(double limit, PgAdmCostBasis *basis)
+{
+	*basis = PGADM_COST_AT_LIMIT;
+	return limit + Min(limit / 3, ALLOCSET_DEFAULT_MAXSIZE);
+}
+
 /* What a sort keeps of rows with that much outside of their slot. */
 static double
 sort_bytes(double rows, double chunk, double limit, PgAdmCostBasis *basis)
 {
-	double		slots = Max(next_power_of_2(rows + 1), SORT_MIN_SLOTS);
+	double		slots = Max(next_power_of_2(rows + 1), SORT_MIN_SLOTS) * SORT_SLOT_BYTES;
 
-	if (slots * SORT_SLOT_BYTES + rows * chunk > limit)
-	{
-		/* the array is grown to its share of the limit */
-		*basis = PGADM_COST_AT_LIMIT;
-		slots = Max(limit / (SORT_SLOT_BYTES + chunk), SORT_MIN_SLOTS);
-		rows = Max((limit - slots * SORT_SLOT_BYTES) / Max(chunk, 1), 0);
-	}
-	return 2 * CONTEXT_BYTES + slots * SORT_SLOT_BYTES +
+	if (slots + rows * chunk > limit)
+		return at_limit(limit, basis);
+	return 2 * CONTEXT_BYTES + slots +
 		block_bytes(rows * chunk, ALLOCSET_DEFAULT_MAXSIZE);
 }
 
@@ -363,17 +379,12 @@ sort_bytes(double rows, double chunk, double limit, PgAdmCostBasis *basis)
 static double
 store_bytes(double rows, double tuple, double limit, PgAdmCostBasis *basis)
 {
-	double		slots = Max(next_power_of_2(rows + 1), STORE_MIN_SLOTS);
+	double		slots = Max(next_power_of_2(rows + 1), STORE_MIN_SLOTS) * STORE_SLOT_BYTES;
 	double		chunk = chunk_bytes(tuple);
 
-	if (slots * STORE_SLOT_BYTES + rows * chunk > limit)
-	{
-		*basis = PGADM_COST_AT_LIMIT;
-		slots = Max(limit / (STORE_SLOT_BYTES + chunk), STORE_MIN_SLOTS);
-		rows = Max((limit - slots * STORE_SLOT_BYTES) / chunk, 0);
-	}
-	return slots * STORE_SLOT_BYTES +
-		block_bytes(rows * chunk, ALLOCSET_DEFAULT_MAXSIZE);
+	if (slots + rows * chunk > limit)
+		return at_limit(limit, basis);
+	return slots + block_bytes(rows * chunk, ALLOCSET_DEFAULT_MAXSIZE);
 }
 
 /* The array of a hash table for that many entries. */
@@ -389,6 +400,21 @@ group_table_bytes(double groups, double group, double max_block)
 {
 	return 2 * CONTEXT_BYTES + table_bytes(groups, HASH_ENTRY_BYTES) +
 		block_bytes(groups * group, max_block);
+}
+
+/*
+ * Values collected for one result, as by array_agg: an array of them, a copy of
+ * each unless it is passed by value (value = 0), the result and its conversion.
+ */
+static double
+collected_bytes(double rows, double value)
+{
+	double		bytes = next_power_of_2(rows) * (sizeof(Datum) + sizeof(bool)) +
+		2 * rows * Max(value, sizeof(Datum));
+
+	if (value > 0)
+		bytes += block_bytes(rows * chunk_bytes(value + VARHDRSZ), ALLOCSET_DEFAULT_MAXSIZE);
+	return bytes;
 }
 
 /* Types whose values a sort keeps in the slot. */
@@ -521,7 +547,7 @@ static void
 charge_project_set(const Plan *plan, CostWalk *walk)
 {
 	const Plan *input = outerPlan(plan);
-	double		rows = rows_of(plan);
+	double		rows = plan->plan_rows;
 	ListCell   *lc;
 
 	if (input != NULL)
@@ -535,7 +561,7 @@ charge_project_set(const Plan *plan, CostWalk *walk)
 		if (IsA(expr, FuncExpr) && ((FuncExpr *) expr)->funcretset &&
 			((FuncExpr *) expr)->funcid >= FirstNormalObjectId)
 			charge(walk, plan,
-				   store_bytes(rows, tuple_bytes(plan), walk->work_mem, &basis),
+				   store_bytes(with_margin(rows), tuple_bytes(plan), walk->work_mem, &basis),
 				   basis);
 	}
 }
@@ -619,7 +645,7 @@ charge_hash(const Plan *plan, CostWalk *walk)
 {
 	const Plan *input = outerPlan(plan);
 	bool		shared = plan->parallel_aware;
-	double		rows = shared ? Max(((const Hash *) plan)->rows_total, 1) * ROW_MARGIN : rows_of(input);
+	double		rows = shared ? with_margin(((const Hash *) plan)->rows_total) + ROW_SLACK : rows_of(input);
 	double		tuple = HASH_TUPLE_HEADER + tuple_bytes(input);
 	double		buckets = Max(next_power_of_2(rows), HASH_MIN_BUCKETS) * sizeof(void *);
 	double		limit = walk->hash_mem * (shared ? walk->workers + 1 : 1);
@@ -658,13 +684,13 @@ charge_memoize(const Plan *plan, CostWalk *walk)
 {
 	const Memoize *memoize = (const Memoize *) plan;
 	const Plan *input = outerPlan(plan);
-	double		rows = rows_of(input);
+	double		rows = Max(input->plan_rows, 1);
 	double		tuple = tuple_bytes(input);
 	double		key = 16 + 16 * memoize->numKeys;
 	double		counted = HASH_ENTRY_BYTES + 24 + key + rows * (16 + tuple);
 	double		taken = chunk_bytes(24) + chunk_bytes(key) +
 		rows * (chunk_bytes(16) + chunk_bytes(tuple));
-	double		entries = memoize->est_entries * ROW_MARGIN;
+	double		entries = memoize->est_entries > 0 ? with_margin(memoize->est_entries) : 0;
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 
 	if (entries == 0 || entries * counted > walk->hash_mem)
@@ -695,7 +721,7 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 		return;
 
 	if (walk->pages >= 0)
-		pages = Min(pages, walk->pages * ROW_MARGIN);
+		pages = Min(pages, with_margin(walk->pages));
 	if (pages > limit)
 	{
 		basis = PGADM_COST_AT_LIMIT;
@@ -730,7 +756,7 @@ charge_recursive_union(const Plan *plan, CostWalk *walk)
 	if (node->numCols > 0)
 	{
 		basis = PGADM_COST_UNLIMITED;
-		bytes += group_table_bytes(Max(node->numGroups, 1) * ROW_MARGIN,
+		bytes += group_table_bytes(with_margin(node->numGroups),
 								   chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE);
 	}
 	charge(walk, plan, bytes, basis);
@@ -743,8 +769,8 @@ charge_setop(const Plan *plan, CostWalk *walk)
 
 	if (setop->strategy == SETOP_HASHED)
 		charge(walk, plan,
-			   group_table_bytes(Max(setop->numGroups, 1) * ROW_MARGIN,
-								 chunk_bytes(tuple_bytes(plan)) +
+			   group_table_bytes(with_margin(setop->numGroups),
+								 chunk_bytes(tuple_bytes(outerPlan(plan))) +
 								 chunk_bytes(PER_GROUP_BYTES),
 								 ALLOCSET_DEFAULT_MAXSIZE),
 			   PGADM_COST_UNLIMITED);
@@ -788,22 +814,40 @@ typedef struct AggShape
 {
 	int			states;			/* separate transition states */
 	uint64		seen;			/* numbers of those below 64 */
-	int			collecting;		/* those of them of type internal */
+	int			internal;		/* those of them of type internal */
 	int			sorts;			/* those of them that sort their input */
+	int			ordered_sets;	/* those of these that are WITHIN GROUP */
 	double		sort_chunk;		/* largest row of such a sort outside its slot */
-	double		input_tuple;	/* a row of the node's input */
+	double		value;			/* largest value that internal ones collect */
+	const Plan *input;
 } AggShape;
 
 static void
-add_sort_to_shape(const Aggref *aggref, AggShape *shape)
+add_to_shape(const Aggref *aggref, AggShape *shape)
 {
-	double		chunk = shape->input_tuple + SORT_CHUNK_HEADER;
+	bool		by_value = list_length(aggref->args) == 1 &&
+		is_by_value(exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr));
+	double		value;
 
-	if (list_length(aggref->args) == 1 &&
-		is_by_value(exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr)))
-		chunk = 0;
-	shape->sorts++;
-	shape->sort_chunk = Max(shape->sort_chunk, chunk);
+	shape->states++;
+	if (AGGKIND_IS_ORDERED_SET(aggref->aggkind))
+		shape->ordered_sets++;
+	else if (aggref->aggtranstype == INTERNALOID)
+	{
+		shape->internal++;
+		value = by_value ? 0 : shape->input->plan_width;
+		if (aggref->aggtype == JSONBOID)
+			value *= JSONB_FACTOR;
+		shape->value = Max(shape->value, value);
+	}
+	if (aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
+		AGGKIND_IS_ORDERED_SET(aggref->aggkind))
+	{
+		double		chunk = tuple_bytes(shape->input) + SORT_CHUNK_HEADER;
+
+		shape->sorts++;
+		shape->sort_chunk = Max(shape->sort_chunk, by_value ? 0 : chunk);
+	}
 }
 
 /* Aggregates that share a transition state come with the same number. */
@@ -822,12 +866,7 @@ find_agg_shape(Node *node, AggShape *shape)
 				return false;
 			shape->seen |= UINT64CONST(1) << aggref->aggtransno;
 		}
-		shape->states++;
-		if (aggref->aggtranstype == INTERNALOID)
-			shape->collecting++;
-		if (aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
-			AGGKIND_IS_ORDERED_SET(aggref->aggkind))
-			add_sort_to_shape(aggref, shape);
+		add_to_shape(aggref, shape);
 		return false;
 	}
 	return expression_tree_walker(node, find_agg_shape, (void *) shape);
@@ -842,9 +881,9 @@ find_agg_shape(Node *node, AggShape *shape)
 static int
 agg_collectors(const Agg *agg, const AggShape *shape)
 {
-	double		fit = agg->transitionSpace / ALLOCSET_DEFAULT_INITSIZE;
+	double		fit = floor((double) agg->transitionSpace / ALLOCSET_DEFAULT_INITSIZE);
 
-	return (int) Min(fit, shape->collecting);
+	return (int) Max(Min(fit - shape->ordered_sets, shape->internal), 0);
 }
 
 /* The hash tables of a node share one limit. */
@@ -854,7 +893,7 @@ charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
 	const Plan *plan = &agg->plan;
 	double		state = (double) agg->transitionSpace -
 		agg_collectors(agg, shape) * ALLOCSET_DEFAULT_INITSIZE;
-	double		group = chunk_bytes(shape->input_tuple);
+	double		group = chunk_bytes(tuple_bytes(shape->input));
 	double		max_block = Min(walk->work_mem / 16, ALLOCSET_DEFAULT_MAXSIZE);
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 	double		bytes;
@@ -863,21 +902,18 @@ charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
 	if (shape->states > 0)
 		group += chunk_bytes(shape->states * PER_GROUP_BYTES);
 	if (state > 0)
-		group += chunk_bytes(state);
+		group += chunk_bytes(state) * (shape->internal > 0 ? INTERNAL_STATE_FACTOR : 1);
 
-	bytes = group_table_bytes(agg->numGroups * ROW_MARGIN, group, max_block);
+	bytes = group_table_bytes(with_margin(agg->numGroups), group, max_block);
 	foreach(lc, agg->chain)
 	{
 		const Agg  *link = lfirst_node(Agg, lc);
 
 		if (link->aggstrategy == AGG_HASHED)
-			bytes += group_table_bytes(link->numGroups * ROW_MARGIN, group, max_block);
+			bytes += group_table_bytes(with_margin(link->numGroups), group, max_block);
 	}
 	if (bytes > walk->hash_mem)
-	{
-		basis = PGADM_COST_AT_LIMIT;
-		bytes = walk->hash_mem + max_block;
-	}
+		bytes = at_limit(walk->hash_mem, &basis);
 	charge(walk, plan, bytes, basis);
 }
 
@@ -886,7 +922,7 @@ charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
  * order: one sort is being read while the next one is filled.
  */
 static void
-charge_agg_chain(const Agg *agg, const AggShape *shape, CostWalk *walk)
+charge_agg_chain(const Agg *agg, CostWalk *walk)
 {
 	const Plan *input = outerPlan(agg);
 	int			sorts = agg->aggstrategy == AGG_MIXED ? -1 : 0;
@@ -902,7 +938,7 @@ charge_agg_chain(const Agg *agg, const AggShape *shape, CostWalk *walk)
 	if (sorts <= 0)
 		return;
 
-	bytes = sort_bytes(rows_of(input), shape->input_tuple + SORT_CHUNK_HEADER,
+	bytes = sort_bytes(rows_of(input), tuple_bytes(input) + SORT_CHUNK_HEADER,
 					   walk->work_mem, &basis);
 	charge(walk, &agg->plan, Min(sorts, 2) * bytes, basis);
 }
@@ -922,28 +958,33 @@ rows_per_group(const Agg *agg)
 	return Min(rows, rows * 2 / groups);
 }
 
-/* DISTINCT, ORDER BY and WITHIN GROUP: a sort for each, in each grouping set. */
+/*
+ * DISTINCT, ORDER BY and WITHIN GROUP: a sort for each, in each of the grouping
+ * sets that are computed in one pass.
+ */
 static void
 charge_agg_sorts(const Agg *agg, const AggShape *shape, CostWalk *walk)
 {
 	int			sets = Max(list_length(agg->groupingSets), 1);
+	ListCell   *lc;
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 	double		bytes = sort_bytes(rows_per_group(agg), shape->sort_chunk,
 								   walk->work_mem, &basis);
 
+	foreach(lc, agg->chain)
+		sets = Max(sets, list_length(lfirst_node(Agg, lc)->groupingSets));
 	charge(walk, &agg->plan, sets * shape->sorts * bytes, basis);
 }
 
-/* What array_agg and its like collect, and then once more as the result. */
+/* What array_agg and its like collect. */
 static void
-charge_agg_collectors(const Agg *agg, int collectors, CostWalk *walk)
+charge_agg_collectors(const Agg *agg, const AggShape *shape, CostWalk *walk)
 {
-	const Plan *input = outerPlan(agg);
-	double		rows = agg->aggstrategy == AGG_HASHED || agg->aggstrategy == AGG_MIXED ?
-		rows_of(input) : rows_per_group(agg);
-	double		value = Max(input->plan_width, 8);
+	bool		all_groups = agg->aggstrategy == AGG_HASHED || agg->aggstrategy == AGG_MIXED;
+	double		rows = all_groups ? rows_of(outerPlan(agg)) : rows_per_group(agg);
 
-	charge(walk, &agg->plan, collectors * rows * (16 + chunk_bytes(value) + value),
+	charge(walk, &agg->plan,
+		   agg_collectors(agg, shape) * collected_bytes(rows, shape->value),
 		   PGADM_COST_UNLIMITED);
 }
 
@@ -952,21 +993,19 @@ charge_agg(const Plan *plan, CostWalk *walk)
 {
 	const Agg  *agg = (const Agg *) plan;
 	AggShape	shape = {0};
-	int			collectors;
 
-	shape.input_tuple = tuple_bytes(outerPlan(plan));
+	shape.input = outerPlan(plan);
 	find_agg_shape((Node *) plan->targetlist, &shape);
 	find_agg_shape((Node *) plan->qual, &shape);
 
 	if (agg->aggstrategy == AGG_HASHED || agg->aggstrategy == AGG_MIXED)
 		charge_agg_hash(agg, &shape, walk);
 	if (agg->chain != NIL)
-		charge_agg_chain(agg, &shape, walk);
+		charge_agg_chain(agg, walk);
 	if (shape.sorts > 0)
 		charge_agg_sorts(agg, &shape, walk);
-	collectors = agg_collectors(agg, &shape);
-	if (collectors > 0)
-		charge_agg_collectors(agg, collectors, walk);
+	if (agg_collectors(agg, &shape) > 0)
+		charge_agg_collectors(agg, &shape, walk);
 }
 
 /* ------------------------------------------------------------------------
@@ -1004,9 +1043,9 @@ charge_subplan_result(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 		charge_hashed_subplan(subplan, plan, walk);
 	else if (subplan->subLinkType == ARRAY_SUBLINK)
 	{
-		double		value = Max(plan->plan_width, 8);
+		double		value = is_by_value(subplan->firstColType) ? 0 : plan->plan_width;
 
-		bytes = rows_of(plan) * (16 + chunk_bytes(value) + value);
+		bytes = collected_bytes(rows_of(plan), value);
 		charge_as(walk, &array_subplan_rule, plan, bytes, walk->processes,
 				  PGADM_COST_UNLIMITED);
 	}

@@ -46,6 +46,21 @@ static const struct
 		gettext_noop("system overloaded: query waited too long for admission"),
 		gettext_noop("The query was not admitted within \"pg_admission.queue_timeout\"."),
 	},
+	[PGADM_REASON_CPU_OVERLOAD] = {
+		"cpu_overload",
+		gettext_noop("system overloaded: too many processes wait for a CPU"),
+		gettext_noop("The server's processes wait longer for a CPU than is allowed compared to the time they run."),
+	},
+	[PGADM_REASON_BREAKER] = {
+		"breaker",
+		gettext_noop("system overloaded: a circuit breaker has tripped"),
+		gettext_noop("Tripped:"),
+	},
+	[PGADM_REASON_CONNECTION] = {
+		"connection",
+		gettext_noop("system overloaded: no new sessions are accepted for the moment"),
+		gettext_noop("The server's processes wait longer for a CPU than is allowed compared to the time they run."),
+	},
 	[PGADM_REASON_MEMORY] = {
 		"memory",
 		gettext_noop("query exceeds the memory budget"),
@@ -65,23 +80,49 @@ kilobytes(int64 bytes)
 }
 
 /*
- * The query could be admitted at another time.
+ * The sentence after the figures, with the tripped breakers if those are why.
+ */
+static char *
+detail_sentence(const PgAdmOutcome *outcome)
+{
+	StringInfoData sentence;
+
+	initStringInfo(&sentence);
+	appendStringInfoString(&sentence, wording[outcome->reason].detail);
+	for (int i = 0; i < outcome->ntripped; i++)
+	{
+		const PgAdmTripped *tripped = &outcome->tripped[i];
+
+		appendStringInfo(&sentence, "%s \"%s\" (value %g, threshold %g",
+						 i > 0 ? "," : "", tripped->name,
+						 tripped->value, tripped->threshold);
+		if (tripped->reason[0] != '\0')
+			appendStringInfo(&sentence, ", reason: %s", tripped->reason);
+		appendStringInfoChar(&sentence, ')');
+	}
+	if (outcome->ntripped > 0)
+		appendStringInfoChar(&sentence, '.');
+	return sentence.data;
+}
+
+/*
+ * The query, or a connection, could be admitted at another time.
  */
 static void
-raise_overloaded(const PgAdmOutcome *outcome)
+raise_overloaded(int elevel, const PgAdmOutcome *outcome)
 {
 	const char *reason = wording[outcome->reason].name;
 	int			retry_after_ms = pgadm_load_retry_after_ms(outcome->queued,
 														   outcome->service_rate);
 
-	ereport_domain(ERROR, REFUSAL_DOMAIN,
+	ereport_domain(elevel, REFUSAL_DOMAIN,
 				   (errcode(ERRCODE_SYSTEM_OVERLOADED),
 					errmsg_internal("%s", wording[outcome->reason].message),
 					errdetail_internal("label=SystemOverloadedError retryable=no reason=%s "
 									   "running=%d queued=%d queue_capacity=%d retry_after_ms=%d %s",
 									   reason, outcome->running, outcome->queued,
 									   outcome->limits.queue_capacity, retry_after_ms,
-									   wording[outcome->reason].detail),
+									   detail_sentence(outcome)),
 					errhint("reason=%s retry_after_ms=%d Roll back, wait with exponential backoff and jitter, "
 							"then retry the whole transaction a bounded number of times.",
 							reason, retry_after_ms)));
@@ -106,7 +147,9 @@ raise_exceeds_budget(const PgAdmOutcome *outcome)
 									   outcome->workers, outcome->limits.workers_total,
 									   wording[outcome->reason].detail),
 					errhint("reason=%s retry_after_ms=0 Do not retry; rewrite the query, or lower its claim "
-							"with \"pg_admission.query_memory_limit\".", reason)));
+							"with \"%s\".", reason,
+							outcome->reason == PGADM_REASON_MEMORY ?
+							"pg_admission.query_memory_limit" : "pg_admission.query_workers")));
 }
 
 /*
@@ -140,8 +183,8 @@ pgadm_errors_log_summary(void)
 
 	if (total > 0)
 		ereport(LOG,
-				(errmsg_plural("admission control refused " UINT64_FORMAT " query",
-							   "admission control refused " UINT64_FORMAT " queries",
+				(errmsg_plural("admission control refused " UINT64_FORMAT " request",
+							   "admission control refused " UINT64_FORMAT " requests",
 							   (unsigned long) total, total),
 				 errdetail_internal("%s", counts.data),
 				 errhidestmt(true), errhidecontext(true)));
@@ -149,7 +192,7 @@ pgadm_errors_log_summary(void)
 }
 
 /*
- * Refuse the query, as the outcome of its request says.
+ * Refuse the query, or the connection, as the outcome of its request says.
  */
 void
 pgadm_errors_raise(const PgAdmOutcome *outcome)
@@ -162,7 +205,8 @@ pgadm_errors_raise(const PgAdmOutcome *outcome)
 		outcome->reason == PGADM_REASON_WORKERS)
 		raise_exceeds_budget(outcome);
 	else
-		raise_overloaded(outcome);
+		raise_overloaded(outcome->reason == PGADM_REASON_CONNECTION ? FATAL : ERROR,
+						 outcome);
 
 	pg_unreachable();
 }

@@ -72,8 +72,11 @@ lookup_membership(Oid role)
 	return is_member;
 }
 
-static bool
-is_exempt_role(Oid role)
+/*
+ * Is a role a member of any of the exempt roles?
+ */
+bool
+pgadm_exemption_of_role(Oid role)
 {
 	static bool registered = false;
 
@@ -108,7 +111,7 @@ pgadm_exemption_of_session(Oid session_user)
 		return PGADM_BYPASSED_SETTING;
 	if (pgadm_exempt_superuser && superuser_arg(session_user))
 		return PGADM_BYPASSED_SUPERUSER;
-	if (is_exempt_role(session_user))
+	if (pgadm_exemption_of_role(session_user))
 		return PGADM_BYPASSED_ROLE;
 	return PGADM_NOT_EXEMPT;
 }

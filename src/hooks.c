@@ -15,10 +15,15 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "admission.h"
+#include "connection.h"
+#include "cpu.h"
 #include "errors.h"
 #include "executor/executor.h"
 #include "hooks.h"
+#include "libpq/auth.h"
 #include "limits.h"
 #include "miscadmin.h"
 #include "optimizer/planner.h"
@@ -35,6 +40,7 @@ static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
 static ExecutorEnd_hook_type prev_ExecutorEnd = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+static ClientAuthentication_hook_type prev_ClientAuthentication = NULL;
 static emit_log_hook_type prev_emit_log = NULL;
 
 static void
@@ -194,6 +200,16 @@ resource_release(ResourceReleasePhase phase, bool isCommit, bool isTopLevel,
 }
 
 static void
+client_authentication(Port *port, int status)
+{
+	pgadm_cpu_join();
+	if (prev_ClientAuthentication)
+		prev_ClientAuthentication(port, status);
+	if (status == STATUS_OK)
+		pgadm_connection_admit(port);
+}
+
+static void
 emit_log(ErrorData *edata)
 {
 	pgadm_errors_filter_log(edata);
@@ -220,6 +236,8 @@ pgadm_hooks_install(void)
 	ExecutorEnd_hook = executor_end;
 	prev_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
+	prev_ClientAuthentication = ClientAuthentication_hook;
+	ClientAuthentication_hook = client_authentication;
 	prev_emit_log = emit_log_hook;
 	emit_log_hook = emit_log;
 

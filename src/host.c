@@ -88,7 +88,7 @@ enum
 typedef struct CpuScan
 {
 	const PgAdmHostCpuSet *set;
-	PgAdmHostCpuUse mine;		/* sum over the set */
+	PgAdmHostCpuUse mine;		/* sum over the set, in ticks */
 	PgAdmHostCpuUse all;
 	bool		bad;			/* a line that should not be there */
 	bool		complete;		/* have seen what comes after the CPUs */
@@ -499,16 +499,20 @@ cpu_line(Cursor line, bool whole, void *state)
 }
 
 /*
- * From ticks to us.  None of the set's CPUs there: a container's own /proc/stat
- * (lxcfs) numbers the container's CPUs anew, so these are those of the server.
+ * None of the set's CPUs there: a container's own /proc/stat (lxcfs) numbers
+ * the container's CPUs anew, so these are those of the server.
  */
-static bool
-cpu_scan_result(const CpuScan *scan, int64 hz, PgAdmHostCpuUse *use)
+bool
+pgadm_host_parse_stat(const char *text, size_t len, const PgAdmHostCpuSet *set,
+					  int64 hz, PgAdmHostCpuUse *use)
 {
-	const PgAdmHostCpuUse *sum = scan->mine.cpus > 0 ? &scan->mine : &scan->all;
+	CpuScan		scan = {.set = set};
+	const PgAdmHostCpuUse *sum;
 	int64		us = hz > 0 ? 1000000 / hz : 0;
 
-	if (scan->bad || !scan->complete || sum->cpus == 0 || us == 0 ||
+	scan_lines(text, len, cpu_line, &scan);
+	sum = scan.mine.cpus > 0 ? &scan.mine : &scan.all;
+	if (scan.bad || !scan.complete || sum->cpus == 0 || us == 0 ||
 		sum->span_us > PG_INT64_MAX / us)
 		return false;
 	use->busy_us = sum->busy_us * us;
@@ -516,16 +520,6 @@ cpu_scan_result(const CpuScan *scan, int64 hz, PgAdmHostCpuUse *use)
 	use->cpus = sum->cpus;
 	use->by_quota = false;
 	return true;
-}
-
-bool
-pgadm_host_parse_stat(const char *text, size_t len, const PgAdmHostCpuSet *set,
-					  int64 hz, PgAdmHostCpuUse *use)
-{
-	CpuScan		scan = {.set = set};
-
-	scan_lines(text, len, cpu_line, &scan);
-	return cpu_scan_result(&scan, hz, use);
 }
 
 /*
@@ -869,20 +863,31 @@ mount_line(Cursor line, bool whole, void *state)
 	return below == NULL;
 }
 
-/* The group's folder; root is in front of all of it */
+/*
+ * The group's folder, with root in front of it.  A name too long for a path is
+ * as if it were not there.
+ */
 static bool
-group_result(const GroupScan *scan, const char *root, PgAdmHostCgroup *group)
+find_group(Cursor cgroup, Cursor mounts, const char *root,
+		   const char *controller, PgAdmHostCgroup *group)
 {
+	GroupScan	scan = {.controller = controller};
+
 	group->version = 0;
 	group->top = 0;
 	group->path[0] = '\0';
-	if (scan->version == 0 || !scan->mounted ||
-		!join(group->path, root, scan->mount))
+
+	scan_lines(cgroup.p, cgroup.end - cgroup.p, group_line, &scan);
+	if (scan.version == 0)
 		return false;
+	scan_lines(mounts.p, mounts.end - mounts.p, mount_line, &scan);
+	if (!scan.mounted || !join(group->path, root, scan.mount))
+		return false;
+
+	group->version = scan.version;
 	group->top = strlen(group->path);
-	if (!append_string(group->path, scan->below))
-		(void) join(group->path, root, scan->mount);
-	group->version = scan->version;
+	if (!append_string(group->path, scan.below))
+		(void) join(group->path, root, scan.mount);
 	return true;
 }
 
@@ -891,12 +896,10 @@ pgadm_host_parse_cgroup(const char *cgroup, size_t cgroup_len,
 						const char *mounts, size_t mounts_len,
 						const char *controller, PgAdmHostCgroup *group)
 {
-	GroupScan	scan = {.controller = controller};
+	Cursor		groups_text = {cgroup, cgroup + cgroup_len};
+	Cursor		mounts_text = {mounts, mounts + mounts_len};
 
-	scan_lines(cgroup, cgroup_len, group_line, &scan);
-	if (scan.version != 0)
-		scan_lines(mounts, mounts_len, mount_line, &scan);
-	return group_result(&scan, "", group);
+	return find_group(groups_text, mounts_text, "", controller, group);
 }
 
 /* ---- reading files ---------------------------------------------------- */
@@ -949,15 +952,6 @@ read_file(const char *folder, const char *name, char *buffer, size_t size)
 	return len < 0 ? 0 : len;
 }
 
-static void
-scan_file(const char *folder, const char *name, LineFn fn, void *state)
-{
-	char		text[LARGE_FILE];
-	size_t		len = read_file(folder, name, text, sizeof(text));
-
-	scan_lines(text, len, fn, state);
-}
-
 /* The name of a file of /proc: pid 0 is the calling process */
 static bool
 process_file(char name[MAXPGPATH], int pid, const char *file)
@@ -970,27 +964,28 @@ process_file(char name[MAXPGPATH], int pid, const char *file)
 
 /* ---- readers ---------------------------------------------------------- */
 
-static void
-find_group(const char *root, const char *controller, PgAdmHostCgroup *group)
-{
-	GroupScan	scan = {.controller = controller};
-
-	scan_file(root, "/proc/self/cgroup", group_line, &scan);
-	if (scan.version != 0)
-		scan_file(root, "/proc/self/mountinfo", mount_line, &scan);
-	(void) group_result(&scan, root, group);
-}
-
 /*
  * Where to look: in a recorded tree, or ("") on this machine.
  */
 void
 pgadm_host_init(PgAdmHost *host, const char *root)
 {
+	char		cgroup_text[SMALL_FILE];
+	char		mounts_text[LARGE_FILE];
+	Cursor		cgroup;
+	Cursor		mounts;
+
 	(void) join(host->root, root, "");
-	find_group(host->root, "memory", &host->memory);
-	find_group(host->root, "cpu", &host->cpu);
-	find_group(host->root, "cpuacct", &host->cpuacct);
+	cgroup.p = cgroup_text;
+	cgroup.end = cgroup.p + read_file(host->root, "/proc/self/cgroup",
+									  cgroup_text, sizeof(cgroup_text));
+	mounts.p = mounts_text;
+	mounts.end = mounts.p + read_file(host->root, "/proc/self/mountinfo",
+									  mounts_text, sizeof(mounts_text));
+
+	find_group(cgroup, mounts, host->root, "memory", &host->memory);
+	find_group(cgroup, mounts, host->root, "cpu", &host->cpu);
+	find_group(cgroup, mounts, host->root, "cpuacct", &host->cpuacct);
 }
 
 bool
@@ -1009,8 +1004,11 @@ pgadm_host_cpu_count(const PgAdmHostCpuSet *set)
 {
 	int			count = 0;
 
-	for (int cpu = 0; cpu < PGADM_HOST_MAX_CPUS; cpu++)
-		count += cpu_is_member(set, cpu);
+	for (size_t i = 0; i < lengthof(set->word); i++)
+	{
+		for (unsigned long word = set->word[i]; word != 0; word &= word - 1)
+			count++;
+	}
 	return count;
 }
 
@@ -1119,7 +1117,8 @@ pgadm_host_cpu_use(const PgAdmHost *host, const PgAdmHostCpuSet *set,
 	char		folder[MAXPGPATH];
 	int			count = pgadm_host_cpu_count(set);
 	double		quota = find_cpu_quota(&host->cpu, folder);
-	CpuScan		scan = {.set = set};
+	char		text[LARGE_FILE];
+	size_t		len;
 
 	if (quota < HUGE_VAL && (count == 0 || quota < count))
 	{
@@ -1131,8 +1130,8 @@ pgadm_host_cpu_use(const PgAdmHost *host, const PgAdmHostCpuSet *set,
 		use->by_quota = true;
 		return use->busy_us >= 0 && use->span_us > 0;
 	}
-	scan_file(host->root, "/proc/stat", cpu_line, &scan);
-	return cpu_scan_result(&scan, sysconf(_SC_CLK_TCK), use);
+	len = read_file(host->root, "/proc/stat", text, sizeof(text));
+	return pgadm_host_parse_stat(text, len, set, sysconf(_SC_CLK_TCK), use);
 }
 
 int64

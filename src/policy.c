@@ -87,6 +87,18 @@ exceeds_workers(const PgAdmPolicyInput *in)
 }
 
 static bool
+breaker_tripped(const PgAdmPolicyInput *in)
+{
+	return in->may_refuse && in->breaker_tripped;
+}
+
+static bool
+is_shed(const PgAdmPolicyInput *in)
+{
+	return in->may_refuse && in->shed;
+}
+
+static bool
 fits_now(const PgAdmPolicyInput *in)
 {
 	return !in->reserved && pgadm_policy_fits(&in->claim, &in->budget);
@@ -128,6 +140,8 @@ static const struct
 {
 	{exceeds_memory, PGADM_REJECT, PGADM_REASON_MEMORY},
 	{exceeds_workers, PGADM_REJECT, PGADM_REASON_WORKERS},
+	{breaker_tripped, PGADM_REJECT, PGADM_REASON_BREAKER},
+	{is_shed, PGADM_REJECT, PGADM_REASON_CPU_OVERLOAD},
 	{fits_now, PGADM_RUN, PGADM_REASON_NONE},
 	{must_not_wait, PGADM_FORCE, PGADM_REASON_NONE},
 	{nowhere_to_wait, PGADM_FORCE, PGADM_REASON_NONE},

@@ -27,6 +27,9 @@ typedef enum PgAdmReason
 	PGADM_REASON_NONE,
 	PGADM_REASON_QUEUE_FULL,
 	PGADM_REASON_QUEUE_TIMEOUT,
+	PGADM_REASON_CPU_OVERLOAD,
+	PGADM_REASON_BREAKER,
+	PGADM_REASON_CONNECTION,
 	PGADM_REASON_MEMORY,
 	PGADM_REASON_WORKERS,
 } PgAdmReason;
@@ -59,6 +62,8 @@ typedef struct PgAdmPolicyInput
 	PgAdmBudgetState budget;
 	int			queued;
 	int			queue_capacity; /* negative: unbounded */
+	bool		breaker_tripped;	/* one that refuses such statements */
+	bool		shed;			/* the draw against the CPU wait ratio */
 	bool		reserved;		/* free budget is saved up for the queue's head */
 	bool		may_wait;
 	bool		may_refuse;		/* for overload, that is */

@@ -34,6 +34,7 @@
  */
 #include "postgres.h"
 
+#include "breakers.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "queue.h"
@@ -337,7 +338,58 @@ describe(PgAdmOutcome *outcome)
 	outcome->running = pgadm_shared->budget.running;
 	outcome->queued = pgadm_shared->queue.queued;
 	outcome->limits = pgadm_shared->limits;
-	outcome->service_rate = pgadm_shared->sampler.service_rate;
+	outcome->service_rate = pgadm_shared->load.service_rate;
+}
+
+/*
+ * Copy the breakers that refuse such statements.
+ */
+static void
+describe_breakers(int statements, TimestampTz now, PgAdmOutcome *outcome)
+{
+	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
+	{
+		const PgAdmBreaker *breaker = &pgadm_shared->load.breakers[i];
+		PgAdmTripped *tripped;
+
+		/* They were found fresh under the same lock. */
+		if (breaker->warn_only ||
+			!pgadm_breakers_is_tripped(breaker, statements, true, now))
+			continue;
+
+		tripped = &outcome->tripped[outcome->ntripped++];
+		strlcpy(tripped->name, breaker->name, sizeof(tripped->name));
+		strlcpy(tripped->reason, breaker->reason, sizeof(tripped->reason));
+		tripped->value = breaker->state.value.value;
+		tripped->threshold = breaker->state.threshold;
+	}
+}
+
+/*
+ * The probability with which a request is refused because of the CPU.
+ */
+static double
+shed_probability(double min, double max, TimestampTz now)
+{
+	PgAdmServerLoad *load = &pgadm_shared->load;
+
+	return pgadm_load_reject_probability(pgadm_load_fresh(load->sample.cpu_wait_ratio,
+														  load->sample.sampled_at,
+														  now, load->interval_ms),
+										 min, max);
+}
+
+/*
+ * Is the request to be refused because of the CPU?
+ */
+static bool
+is_shed(const PgAdmRequest *request, TimestampTz now)
+{
+	if (request->min_wait_ratio >= request->max_wait_ratio)
+		return false;
+	return pgadm_load_draw(shed_probability(request->min_wait_ratio,
+											request->max_wait_ratio, now),
+						   request->draw);
 }
 
 /*
@@ -387,6 +439,12 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
 	};
 	Search		search;
 
+	if (request->may_refuse)
+	{
+		input.breaker_tripped = pgadm_breakers_refuse(request->statements, now, true);
+		input.shed = is_shed(request, now);
+	}
+
 	/* Those that only observe a queue would stand in theirs. */
 	if (!request->enforce)
 		input.queued += pgadm_shared->budget.over_budget;
@@ -430,6 +488,7 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	bool		over_budget = false;
 	Wakeups		wakeups;
 
+	outcome->ntripped = 0;
 	lock_queue(&wakeups);
 
 	outcome->verdict = decide(request, now, &outcome->reason);
@@ -439,7 +498,11 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 		outcome->verdict == PGADM_REJECT)
 		pgadm_stats_count(PGADM_SUBMITTED);
 	if (outcome->verdict == PGADM_REJECT)
+	{
 		reject(&request->claim, outcome->reason, outcome);
+		if (outcome->reason == PGADM_REASON_BREAKER)
+			describe_breakers(request->statements, now, outcome);
+	}
 	else if (outcome->verdict == PGADM_QUEUE)
 		enqueue(slot, request, now, &wakeups);
 	else
@@ -617,46 +680,92 @@ pgadm_queue_exit(void)
 	unlock_queue(&wakeups);
 }
 
-static bool
-is_full(void)
+/*
+ * Would any query be refused now, whatever its plan?  Because no worker is
+ * free and the queue is full, or for the load of the server.
+ */
+static PgAdmReason
+refusal(const PgAdmRequest *request, TimestampTz now)
 {
-	return pgadm_shared->limits.queue_capacity >= 0 &&
-		pgadm_shared->queue.queued >= pgadm_shared->limits.queue_capacity &&
-		pgadm_shared->budget.workers_used >= pgadm_shared->limits.workers_total;
+	PgAdmShared *shared = pgadm_shared;
+
+	if (pgadm_breakers_refuse(request->statements, now, false))
+		return PGADM_REASON_BREAKER;
+	if (is_shed(request, now))
+		return PGADM_REASON_CPU_OVERLOAD;
+	if (shared->limits.queue_capacity >= 0 &&
+		shared->queue.queued >= shared->limits.queue_capacity &&
+		shared->budget.workers_used >= shared->limits.workers_total)
+		return PGADM_REASON_QUEUE_FULL;
+	return PGADM_REASON_NONE;
 }
 
 /*
- * A cheap look without the lock: might any query that may be refused be so
- * now, because no worker is free and the queue is full?  Each of the numbers
- * may be stale, but no more than if we had looked a moment earlier.
+ * A cheap look without the lock: might such a query be refused now?  Each of
+ * the numbers may be stale, but no more than if we had looked a moment
+ * earlier; the look that counts is the next.
  */
 bool
-pgadm_queue_looks_full(void)
+pgadm_queue_may_refuse(const PgAdmRequest *request)
 {
-	return is_full();
+	return refusal(request, GetCurrentTimestamp()) != PGADM_REASON_NONE;
 }
 
 /*
  * If it is so, count the query as refused before anything is known of it.
  */
 bool
-pgadm_queue_refuses(PgAdmOutcome *outcome)
+pgadm_queue_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 {
 	PgAdmClaim	least = {.workers = 1};
+	TimestampTz now = GetCurrentTimestamp();
+	PgAdmReason reason;
 	Wakeups		wakeups;
-	bool		full;
 
+	outcome->ntripped = 0;
 	lock_queue(&wakeups);
-	full = is_full();
-	if (full)
+	reason = refusal(request, now);
+	if (reason != PGADM_REASON_NONE)
 	{
 		pgadm_stats_count(PGADM_SUBMITTED);
-		reject(&least, PGADM_REASON_QUEUE_FULL, outcome);
+		reject(&least, reason, outcome);
+		if (reason == PGADM_REASON_BREAKER)
+			describe_breakers(request->statements, now, outcome);
 		describe(outcome);
 	}
 	unlock_queue(&wakeups);
 
-	return full;
+	return reason != PGADM_REASON_NONE;
+}
+
+/*
+ * Is a new connection to be refused?  It is counted if so, but is no query.
+ */
+bool
+pgadm_queue_drops_connection(const char *role, const char *address,
+							 PgAdmOutcome *outcome)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	double		probability;
+	double		draw;
+	bool		drop;
+	Wakeups		wakeups;
+
+	outcome->ntripped = 0;
+	lock_queue(&wakeups);
+	probability = shed_probability(pgadm_min_cpu_wait_ratio_to_drop,
+								   pgadm_max_cpu_wait_ratio_to_drop, now);
+	draw = pgadm_load_connection_uniform(role, address, pgadm_shared->load.number);
+	drop = pgadm_load_draw(probability, draw);
+	if (drop)
+	{
+		outcome->reason = PGADM_REASON_CONNECTION;
+		pgadm_stats_count(PGADM_DROPPED_CONNECTIONS);
+		describe(outcome);
+	}
+	unlock_queue(&wakeups);
+
+	return drop;
 }
 
 /*

@@ -26,7 +26,20 @@ typedef struct PgAdmRequest
 	bool		may_refuse;		/* for overload, that is */
 	bool		ahead;			/* would wait at the head of the queue */
 	int			entry;			/* the suspended entry, or -1 */
+	int			statements;		/* PGADM_LOAD_STATEMENT_... */
+	double		draw;			/* uniform random number of [0, 1) */
+	double		min_wait_ratio; /* the session's, for load shedding */
+	double		max_wait_ratio;
 } PgAdmRequest;
+
+/* A breaker that refused a query */
+typedef struct PgAdmTripped
+{
+	char		name[NAMEDATALEN];
+	double		value;
+	double		threshold;
+	char		reason[PGADM_BREAKER_REASON];
+} PgAdmTripped;
 
 /* What became of it, and for an error the numbers of that moment */
 typedef struct PgAdmOutcome
@@ -41,6 +54,8 @@ typedef struct PgAdmOutcome
 	int			queued;
 	PgAdmLimits limits;
 	PgAdmLoadValue service_rate;
+	int			ntripped;		/* only if refused by breakers */
+	PgAdmTripped tripped[PGADM_MAX_BREAKERS];
 } PgAdmOutcome;
 
 extern void pgadm_queue_join(pid_t pid, Oid role);
@@ -53,8 +68,11 @@ extern void pgadm_queue_cancel(void);
 extern void pgadm_queue_give_back(int entry, const PgAdmChange *change);
 extern void pgadm_queue_exit(void);
 
-extern bool pgadm_queue_looks_full(void);
-extern bool pgadm_queue_refuses(PgAdmOutcome *outcome);
+extern bool pgadm_queue_may_refuse(const PgAdmRequest *request);
+extern bool pgadm_queue_refuses(const PgAdmRequest *request,
+								PgAdmOutcome *outcome);
+extern bool pgadm_queue_drops_connection(const char *role, const char *address,
+										 PgAdmOutcome *outcome);
 extern PgAdmMode pgadm_queue_mode(void);
 extern bool pgadm_queue_shedding(void);
 

@@ -30,9 +30,9 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "queue.h"
+#include "sample.h"
 #include "sampler.h"
 #include "settings.h"
-#include "stats.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "tcop/tcopprot.h"
@@ -44,31 +44,10 @@
 
 PGDLLEXPORT void pgadm_sampler_main(Datum main_arg);
 
-static PgAdmLoadRate throttle_rate;
-static PgAdmLoadRate service_rate;
-
 static void
 forget_sampler(int code, Datum arg)
 {
 	pgadm_shared->sampler.pid = 0;
-}
-
-static void
-take_sample(bool saturated)
-{
-	PgAdmSamplerState *state = &pgadm_shared->sampler;
-	TimestampTz now = GetCurrentTimestamp();
-
-	pgadm_load_rate_update(&throttle_rate, pgadm_stats_get(PGADM_THROTTLED),
-						   false, now, pgadm_sample_interval);
-	pgadm_load_rate_update(&service_rate, pgadm_stats_get(PGADM_COMPLETED),
-						   saturated, now, pgadm_sample_interval);
-
-	state->throttle_rate = throttle_rate.last;
-	state->service_rate = pgadm_load_rate(&service_rate);
-	state->sampled_at = now;
-
-	pgadm_errors_log_summary();
 }
 
 /*
@@ -99,6 +78,7 @@ follow_reload(void)
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
 	pgadm_limits_publish();
+	pgadm_sample_apply_settings();
 }
 
 /*
@@ -120,6 +100,7 @@ pgadm_sampler_main(Datum main_arg)
 	pgadm_shared->sampler.procno = PGADM_MY_PROC_NUMBER;
 	pgadm_shared->sampler.pid = MyProcPid;
 	pgadm_limits_publish();
+	pgadm_sample_start();
 
 	for (;;)
 	{
@@ -137,7 +118,8 @@ pgadm_sampler_main(Datum main_arg)
 		if (now >= next_sample ||
 			now < next_sample - pgadm_sample_interval * INT64CONST(1000))
 		{
-			take_sample(saturated);
+			pgadm_sample_take(saturated);
+			pgadm_errors_log_summary();
 			saturated = false;
 			next_sample = TimestampTzPlusMilliseconds(now, pgadm_sample_interval);
 		}

@@ -20,6 +20,7 @@
 #include <float.h>
 #include <limits.h>
 
+#include "load.h"
 #include "settings.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -48,6 +49,21 @@ double		pgadm_cores_multiplier = 3;
 int			pgadm_total_memory = 0;
 double		pgadm_memory_fraction = 0.5;
 int			pgadm_sample_interval = 1000;
+int			pgadm_cpu_busy_time_threshold = -1;
+double		pgadm_min_cpu_wait_ratio_to_reject = 0;
+double		pgadm_max_cpu_wait_ratio_to_reject = 0;
+double		pgadm_min_cpu_wait_ratio_to_drop = 0;
+double		pgadm_max_cpu_wait_ratio_to_drop = 0;
+PgAdmBreakerSettings pgadm_memory_breaker;
+PgAdmBreakerSettings pgadm_cpu_breaker;
+PgAdmBreakerSettings pgadm_load_average_breaker;
+double		pgadm_cpu_wait_warn_ratio = 0.9;
+double		pgadm_cpu_wait_clear_ratio = 0.8;
+int			pgadm_cpu_wait_warn_duration = 600000;
+double		pgadm_memory_warn_ratio = 0.9;
+double		pgadm_memory_clear_ratio = 0.8;
+int			pgadm_memory_warn_duration = 600000;
+int			pgadm_queue_warn_duration = 300000;
 
 static const struct config_enum_entry mode_options[] = {
 	{"off", PGADM_MODE_OFF, false},
@@ -123,6 +139,65 @@ static void
 assign_exempt_roles(const char *newval, void *extra)
 {
 	pgadm_exempt_roles_changes++;
+}
+
+/*
+ * Parse a list of kinds of statements into a set of them.
+ */
+static bool
+check_statements(char **newval, void **extra, GucSource source)
+{
+	char	   *copy = pstrdup(*newval);
+	List	   *names;
+	ListCell   *lc;
+	int			statements = 0;
+
+	if (!SplitIdentifierString(copy, ',', &names))
+	{
+		GUC_check_errdetail("List syntax is invalid.");
+		return false;
+	}
+	foreach(lc, names)
+	{
+		const char *name = (const char *) lfirst(lc);
+
+		if (strcmp(name, "read") == 0)
+			statements |= PGADM_LOAD_STATEMENT_READ;
+		else if (strcmp(name, "write") == 0)
+			statements |= PGADM_LOAD_STATEMENT_WRITE;
+		else
+		{
+			GUC_check_errdetail("Unrecognized key word: \"%s\".", name);
+			GUC_check_errhint("Available values: read, write.");
+			return false;
+		}
+	}
+	list_free(names);
+	pfree(copy);
+
+	*extra = malloc(sizeof(int));
+	if (*extra == NULL)
+		return false;
+	*(int *) *extra = statements;
+	return true;
+}
+
+static void
+assign_memory_breaker_statements(const char *newval, void *extra)
+{
+	pgadm_memory_breaker.statements = *(int *) extra;
+}
+
+static void
+assign_cpu_breaker_statements(const char *newval, void *extra)
+{
+	pgadm_cpu_breaker.statements = *(int *) extra;
+}
+
+static void
+assign_load_average_breaker_statements(const char *newval, void *extra)
+{
+	pgadm_load_average_breaker.statements = *(int *) extra;
 }
 
 static void
@@ -219,6 +294,149 @@ define_exemption_settings(void)
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
 
+/*
+ * A ratio of CPU wait to CPU busy time.
+ */
+static void
+define_ratio(const char *name, const char *short_desc, const char *long_desc,
+			 double *variable, double boot_value, GucContext context)
+{
+	DefineCustomRealVariable(name, short_desc, long_desc, variable, boot_value,
+							 0, 1000000, context, 0, NULL, NULL, NULL);
+}
+
+static void
+define_load_settings(void)
+{
+	DefineCustomIntVariable("pg_admission.sample_interval",
+							"Time between two samples of the server's load.",
+							NULL,
+							&pgadm_sample_interval, 1000, 100, 60000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_admission.cpu_busy_time_threshold",
+							"CPU time of the server, in ms per second, below which the CPU wait ratio is 0.",
+							"-1 means half of the usable CPUs.",
+							&pgadm_cpu_busy_time_threshold, -1, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_ratio("pg_admission.min_cpu_wait_ratio_to_reject",
+				 "CPU wait ratio at which the server begins to refuse queries.",
+				 "Off unless it is less than max_cpu_wait_ratio_to_reject.",
+				 &pgadm_min_cpu_wait_ratio_to_reject, 0, PGC_SUSET);
+	define_ratio("pg_admission.max_cpu_wait_ratio_to_reject",
+				 "CPU wait ratio at which the server refuses all queries.",
+				 NULL,
+				 &pgadm_max_cpu_wait_ratio_to_reject, 0, PGC_SUSET);
+	define_ratio("pg_admission.min_cpu_wait_ratio_to_drop_connection",
+				 "CPU wait ratio at which the server begins to refuse connections.",
+				 "Off unless it is less than max_cpu_wait_ratio_to_drop_connection.",
+				 &pgadm_min_cpu_wait_ratio_to_drop, 0, PGC_SIGHUP);
+	define_ratio("pg_admission.max_cpu_wait_ratio_to_drop_connection",
+				 "CPU wait ratio at which the server refuses all connections.",
+				 NULL,
+				 &pgadm_max_cpu_wait_ratio_to_drop, 0, PGC_SIGHUP);
+}
+
+static void
+define_breaker_thresholds(void)
+{
+	DefineCustomRealVariable("pg_admission.memory_breaker_threshold",
+							 "Share of the memory limit in use at which the memory breaker trips.",
+							 "0 turns the breaker off.",
+							 &pgadm_memory_breaker.threshold, 0, 0, 1,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("pg_admission.cpu_breaker_threshold",
+							 "Utilization of the usable CPUs at which the CPU breaker trips.",
+							 "0 turns the breaker off.",
+							 &pgadm_cpu_breaker.threshold, 0, 0, 1,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("pg_admission.load_average_breaker_threshold",
+							 "1-minute load average at which the load average breaker trips.",
+							 "0 turns the breaker off.",
+							 &pgadm_load_average_breaker.threshold, 0, 0, 1000000,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+static void
+define_breaker_statements(void)
+{
+	DefineCustomStringVariable("pg_admission.memory_breaker_statements",
+							   "Kinds of statements that the memory breaker refuses.",
+							   NULL,
+							   &pgadm_memory_breaker.statement_list, "read",
+							   PGC_SIGHUP, GUC_LIST_INPUT, check_statements,
+							   assign_memory_breaker_statements, NULL);
+	DefineCustomStringVariable("pg_admission.cpu_breaker_statements",
+							   "Kinds of statements that the CPU breaker refuses.",
+							   NULL,
+							   &pgadm_cpu_breaker.statement_list, "read",
+							   PGC_SIGHUP, GUC_LIST_INPUT, check_statements,
+							   assign_cpu_breaker_statements, NULL);
+	DefineCustomStringVariable("pg_admission.load_average_breaker_statements",
+							   "Kinds of statements that the load average breaker refuses.",
+							   NULL,
+							   &pgadm_load_average_breaker.statement_list, "read",
+							   PGC_SIGHUP, GUC_LIST_INPUT, check_statements,
+							   assign_load_average_breaker_statements, NULL);
+}
+
+static void
+define_breaker_actions(void)
+{
+	DefineCustomBoolVariable("pg_admission.memory_breaker_warn_only",
+							 "Whether the memory breaker only warns and refuses nothing.",
+							 NULL,
+							 &pgadm_memory_breaker.warn_only, false,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_admission.cpu_breaker_warn_only",
+							 "Whether the CPU breaker only warns and refuses nothing.",
+							 NULL,
+							 &pgadm_cpu_breaker.warn_only, false,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_admission.load_average_breaker_warn_only",
+							 "Whether the load average breaker only warns and refuses nothing.",
+							 NULL,
+							 &pgadm_load_average_breaker.warn_only, false,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+static void
+define_warning_settings(void)
+{
+	define_ratio("pg_admission.cpu_wait_warn_ratio",
+				 "CPU wait ratio at which a warning is raised.",
+				 "0 turns the warning off.",
+				 &pgadm_cpu_wait_warn_ratio, 0.9, PGC_SIGHUP);
+	define_ratio("pg_admission.cpu_wait_clear_ratio",
+				 "CPU wait ratio under which the warning is cleared.",
+				 NULL,
+				 &pgadm_cpu_wait_clear_ratio, 0.8, PGC_SIGHUP);
+	DefineCustomIntVariable("pg_admission.cpu_wait_warn_duration",
+							"Time that the CPU wait ratio must stay there for a warning to be raised or cleared.",
+							NULL,
+							&pgadm_cpu_wait_warn_duration, 600000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomRealVariable("pg_admission.memory_warn_ratio",
+							 "Share of the memory limit in use at which a warning is raised.",
+							 "0 turns the warning off.",
+							 &pgadm_memory_warn_ratio, 0.9, 0, 1,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("pg_admission.memory_clear_ratio",
+							 "Share of the memory limit in use under which the warning is cleared.",
+							 NULL,
+							 &pgadm_memory_clear_ratio, 0.8, 0, 1,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_admission.memory_warn_duration",
+							"Time that memory usage must stay there for a warning to be raised or cleared.",
+							NULL,
+							&pgadm_memory_warn_duration, 600000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_admission.queue_warn_duration",
+							"Time during which queries must be throttled for a warning to be raised.",
+							NULL,
+							&pgadm_queue_warn_duration, 300000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+}
+
 static void
 define_reporting_settings(void)
 {
@@ -233,11 +451,6 @@ define_reporting_settings(void)
 							NULL,
 							&pgadm_log_interval, 10000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.sample_interval",
-							"Time between two samples of the server's load.",
-							NULL,
-							&pgadm_sample_interval, 1000, 100, 60000,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 }
 
 /*
@@ -249,6 +462,11 @@ pgadm_settings_init(void)
 	define_policy_settings();
 	define_budget_settings();
 	define_exemption_settings();
+	define_load_settings();
+	define_breaker_thresholds();
+	define_breaker_statements();
+	define_breaker_actions();
+	define_warning_settings();
 	define_reporting_settings();
 
 	MarkGUCPrefixReserved("pg_admission");

@@ -41,6 +41,15 @@ typedef enum PgAdmLogRejections
 	PGADM_LOG_NONE,
 } PgAdmLogRejections;
 
+/* The settings of a built-in circuit breaker */
+typedef struct PgAdmBreakerSettings
+{
+	double		threshold;		/* 0: off */
+	char	   *statement_list;
+	int			statements;		/* the same, PGADM_LOAD_STATEMENT_... */
+	bool		warn_only;
+} PgAdmBreakerSettings;
+
 /* What a session decides for itself; times in ms, memory in kB */
 extern int	pgadm_mode;
 extern bool pgadm_mode_is_local;
@@ -50,6 +59,8 @@ extern int	pgadm_query_memory;
 extern int	pgadm_query_workers;
 extern int	pgadm_oversize;
 extern bool pgadm_bypass;
+extern double pgadm_min_cpu_wait_ratio_to_reject;
+extern double pgadm_max_cpu_wait_ratio_to_reject;
 
 /* The server's; read by backends only where a stale value does no harm */
 extern bool pgadm_exempt_superuser;
@@ -67,6 +78,19 @@ extern double pgadm_cores_multiplier;
 extern int	pgadm_total_memory;
 extern double pgadm_memory_fraction;
 extern int	pgadm_sample_interval;
+extern int	pgadm_cpu_busy_time_threshold;
+extern double pgadm_min_cpu_wait_ratio_to_drop;
+extern double pgadm_max_cpu_wait_ratio_to_drop;
+extern PgAdmBreakerSettings pgadm_memory_breaker;
+extern PgAdmBreakerSettings pgadm_cpu_breaker;
+extern PgAdmBreakerSettings pgadm_load_average_breaker;
+extern double pgadm_cpu_wait_warn_ratio;
+extern double pgadm_cpu_wait_clear_ratio;
+extern int	pgadm_cpu_wait_warn_duration;
+extern double pgadm_memory_warn_ratio;
+extern double pgadm_memory_clear_ratio;
+extern int	pgadm_memory_warn_duration;
+extern int	pgadm_queue_warn_duration;
 
 extern void pgadm_settings_init(void);
 extern const char *pgadm_settings_mode_name(PgAdmMode mode);

@@ -17,16 +17,34 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/ipc.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
 PgAdmShared *pgadm_shared = NULL;
 
+/*
+ * Processes whose CPU time is counted: all that have a number, and the
+ * postmaster.
+ */
+static int
+count_cpu_accounts(void)
+{
+	return MaxBackends + NUM_AUXILIARY_PROCS + 1;
+}
+
+static Size
+slots_size(void)
+{
+	return MAXALIGN(add_size(offsetof(PgAdmShared, slots),
+							 mul_size(MaxBackends, sizeof(PgAdmSlot))));
+}
+
 static Size
 shared_size(void)
 {
-	return add_size(offsetof(PgAdmShared, slots),
-					mul_size(MaxBackends, sizeof(PgAdmSlot)));
+	return add_size(slots_size(),
+					mul_size(count_cpu_accounts(), sizeof(PgAdmCpuAccount)));
 }
 
 /*
@@ -36,7 +54,7 @@ void
 pgadm_shared_request(void)
 {
 	RequestAddinShmemSpace(shared_size());
-	RequestNamedLWLockTranche("pg_admission", 1);
+	RequestNamedLWLockTranche("pg_admission", 2);
 }
 
 /*
@@ -45,9 +63,15 @@ pgadm_shared_request(void)
 static void
 initialize(PgAdmShared *shared)
 {
+	LWLockPadded *locks = GetNamedLWLockTranche("pg_admission");
+
 	memset(shared, 0, shared_size());
-	shared->lock = &(GetNamedLWLockTranche("pg_admission"))->lock;
+	shared->lock = &locks[0].lock;
+	shared->history.lock = &locks[1].lock;
+	SpinLockInit(&shared->cpu.mutex);
 	shared->nslots = MaxBackends;
+	shared->ncpu_accounts = count_cpu_accounts();
+	shared->cpu_accounts = (PgAdmCpuAccount *) ((char *) shared + slots_size());
 
 	dlist_init(&shared->queue.ahead);
 	dlist_init(&shared->queue.waiters);

@@ -26,10 +26,15 @@
 #include "port/atomics.h"
 #include "settings.h"
 #include "storage/lwlock.h"
+#include "storage/spin.h"
 
 /* Queries of one backend that are kept apart; the rest are summed */
 #define PGADM_ENTRIES_PER_SLOT	5
 #define PGADM_REST_ENTRY		(PGADM_ENTRIES_PER_SLOT - 1)
+
+/* Circuit breakers: the built-in ones, other extensions', the operator's */
+#define PGADM_MAX_BREAKERS		32
+#define PGADM_BREAKER_REASON	256
 
 /* Waits in the queue by duration: below 1 ms, 2 ms, 4 ms ... and the rest */
 #define PGADM_WAIT_BUCKETS		18
@@ -96,6 +101,7 @@ typedef struct PgAdmSlot
 {
 	pid_t		pid;			/* of the backend that used it last */
 	Oid			role;			/* that it authenticated as */
+	uint32		activity;		/* statements begun; by its owner, no lock */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
 
@@ -142,8 +148,11 @@ typedef enum PgAdmCounter
 	PGADM_REJECTED,
 	PGADM_REJECTED_QUEUE_FULL,
 	PGADM_REJECTED_QUEUE_TIMEOUT,
+	PGADM_REJECTED_CPU_OVERLOAD,
+	PGADM_REJECTED_BREAKER,
 	PGADM_REJECTED_MEMORY,
 	PGADM_REJECTED_WORKERS,
+	PGADM_DROPPED_CONNECTIONS,
 	PGADM_CANCELLED_WHILE_QUEUED,
 	PGADM_BYPASSED_SUPERUSER,
 	PGADM_BYPASSED_ROLE,
@@ -170,6 +179,8 @@ typedef struct PgAdmStats
 	uint64		wait_histogram[PGADM_WAIT_BUCKETS];
 	int64		wait_us_total;
 	int64		wait_us_max;
+	int64		cpu_wait_us_base;	/* of the growing totals, at the reset */
+	int64		cpu_busy_us_base;
 	TimestampTz reset_at;
 } PgAdmStats;
 
@@ -191,10 +202,79 @@ typedef struct PgAdmSamplerState
 	pid_t		pid;			/* 0 if there is none */
 	int			procno;
 	bool		attentive;		/* looks often: somebody is queued or lent */
-	TimestampTz sampled_at;
+} PgAdmSamplerState;
+
+typedef enum PgAdmBreakerKind
+{
+	PGADM_BREAKER_UNUSED,
+	PGADM_BREAKER_BUILT_IN,
+	PGADM_BREAKER_MONITOR,		/* of another extension */
+	PGADM_BREAKER_OPERATOR,		/* tripped by hand */
+} PgAdmBreakerKind;
+
+typedef struct PgAdmBreaker
+{
+	PgAdmBreakerKind kind;
+	char		name[NAMEDATALEN];
+	PgAdmLoadBreaker state;
+	int			statements;		/* that it refuses */
+	bool		warn_only;
+	int64		warned;			/* queries let pass by warn_only */
+	TimestampTz expires_at;		/* of one tripped by hand */
+	char		reason[PGADM_BREAKER_REASON];	/* likewise */
+} PgAdmBreaker;
+
+typedef enum PgAdmWarningId
+{
+	PGADM_WARNING_CPU,
+	PGADM_WARNING_MEMORY,
+	PGADM_WARNING_QUEUE,
+} PgAdmWarningId;
+
+#define PGADM_NWARNINGS	(PGADM_WARNING_QUEUE + 1)
+
+/*
+ * The server's load as of the last sample, published by the sampler.
+ */
+typedef struct PgAdmServerLoad
+{
+	PgAdmLoadSample sample;
+	uint64		number;			/* of the sample */
+	int			interval_ms;	/* until the next */
 	PgAdmLoadValue throttle_rate;	/* queued or refused per s, last sample */
 	PgAdmLoadValue service_rate;	/* completed per s, smoothed */
-} PgAdmSamplerState;
+	PgAdmLoadWarning warnings[PGADM_NWARNINGS];
+	PgAdmBreaker breakers[PGADM_MAX_BREAKERS];
+} PgAdmServerLoad;
+
+/*
+ * CPU time of the server's processes, under a spinlock of its own; see cpu.c.
+ */
+typedef struct PgAdmCpu
+{
+	slock_t		mutex;
+	int64		busy_ns;
+	int64		wait_ns;
+} PgAdmCpu;
+
+/* How much of a process is in the sums */
+typedef struct PgAdmCpuAccount
+{
+	int			pid;
+	bool		exited;
+	int64		run_ns;
+	int64		wait_ns;
+} PgAdmCpuAccount;
+
+/*
+ * The last samples, under a lock of their own, since copying them takes long.
+ */
+typedef struct PgAdmHistory
+{
+	LWLock	   *lock;
+	uint64		written;
+	PgAdmLoadSample samples[PGADM_LOAD_HISTORY_SIZE];
+} PgAdmHistory;
 
 typedef struct PgAdmShared
 {
@@ -205,6 +285,11 @@ typedef struct PgAdmShared
 	PgAdmStats	stats;
 	PgAdmLogDebt log_debt;
 	PgAdmSamplerState sampler;
+	PgAdmServerLoad load;
+	PgAdmCpu	cpu;
+	PgAdmHistory history;
+	int			ncpu_accounts;
+	PgAdmCpuAccount *cpu_accounts;
 	int			nslots;
 	PgAdmSlot	slots[FLEXIBLE_ARRAY_MEMBER];
 } PgAdmShared;

@@ -23,6 +23,9 @@
 static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
 	[PGADM_REASON_QUEUE_FULL] = PGADM_REJECTED_QUEUE_FULL,
 	[PGADM_REASON_QUEUE_TIMEOUT] = PGADM_REJECTED_QUEUE_TIMEOUT,
+	[PGADM_REASON_CPU_OVERLOAD] = PGADM_REJECTED_CPU_OVERLOAD,
+	[PGADM_REASON_BREAKER] = PGADM_REJECTED_BREAKER,
+	[PGADM_REASON_CONNECTION] = PGADM_DROPPED_CONNECTIONS,
 	[PGADM_REASON_MEMORY] = PGADM_REJECTED_MEMORY,
 	[PGADM_REASON_WORKERS] = PGADM_REJECTED_WORKERS,
 };
@@ -82,5 +85,7 @@ pgadm_stats_reset(int queued)
 	memset(stats->wait_histogram, 0, sizeof(stats->wait_histogram));
 	stats->wait_us_total = 0;
 	stats->wait_us_max = 0;
+	stats->cpu_wait_us_base = pgadm_shared->load.sample.cpu_wait_us;
+	stats->cpu_busy_us_base = pgadm_shared->load.sample.cpu_busy_us;
 	stats->reset_at = GetCurrentTimestamp();
 }

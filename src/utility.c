@@ -104,6 +104,15 @@ pgadm_utility_is_gated(const Node *stmt)
 	return stmt != NULL && find_row(stmt) >= 0;
 }
 
+/*
+ * A gated command that changes nothing that a client can see.
+ */
+bool
+pgadm_utility_only_reads(const Node *stmt)
+{
+	return IsA(stmt, CopyStmt) && !castNode(CopyStmt, stmt)->is_from;
+}
+
 bool
 pgadm_utility_uses_memory(const Node *stmt)
 {

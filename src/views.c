@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "breakers.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
@@ -27,10 +28,14 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "warnings.h"
 
 PG_FUNCTION_INFO_V1(pgadm_status_1_0);
 PG_FUNCTION_INFO_V1(pgadm_queries_1_0);
 PG_FUNCTION_INFO_V1(pgadm_statistics_1_0);
+PG_FUNCTION_INFO_V1(pgadm_load_1_0);
+PG_FUNCTION_INFO_V1(pgadm_breakers_1_0);
+PG_FUNCTION_INFO_V1(pgadm_warnings_1_0);
 PG_FUNCTION_INFO_V1(pgadm_reset_1_0);
 
 #define MAX_COLUMNS		40
@@ -99,8 +104,19 @@ row_result(FunctionCallInfo fcinfo, Row *row)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	Assert(row->n == tupdesc->natts);
+	if (row->n != tupdesc->natts)
+		elog(ERROR, "wrong number of columns: %d instead of %d",
+			 tupdesc->natts, row->n);
 	return HeapTupleGetDatum(heap_form_tuple(tupdesc, row->values, row->nulls));
+}
+
+/*
+ * A sampled value; unknown if the sample is stale.
+ */
+static PgAdmLoadValue
+fresh(const PgAdmServerLoad *load, PgAdmLoadValue value, TimestampTz now)
+{
+	return pgadm_load_fresh(value, load->sample.sampled_at, now, load->interval_ms);
 }
 
 /*
@@ -113,6 +129,9 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 	PgAdmLimits limits;
 	PgAdmBudget budget;
 	PgAdmSamplerState sampler;
+	PgAdmServerLoad *load = palloc(sizeof(PgAdmServerLoad));
+	TimestampTz now = GetCurrentTimestamp();
+	PgAdmLoadValue ratio;
 	int			queued;
 	Row			row = {0};
 
@@ -120,6 +139,7 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 	limits = shared->limits;
 	budget = shared->budget;
 	sampler = shared->sampler;
+	*load = shared->load;
 	queued = shared->queue.queued;
 	LWLockRelease(shared->lock);
 
@@ -136,8 +156,17 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 	add(&row, Int32GetDatum(limits.workers_total));
 	add(&row, Int64GetDatum(budget.memory_used));
 	add(&row, Int64GetDatum(limits.memory_total));
-	add_load_value(&row, sampler.throttle_rate);
-	add_timestamp(&row, sampler.sampled_at);
+	ratio = fresh(load, load->sample.cpu_wait_ratio, now);
+	add_load_value(&row, ratio);
+	add_load_value(&row, fresh(load, load->sample.cpu_utilization, now));
+	add_load_value(&row, fresh(load, load->sample.cpu_pressure, now));
+	add_load_value(&row, fresh(load, load->sample.memory_usage, now));
+	add_load_value(&row, fresh(load, load->sample.load_average, now));
+	add_load_value(&row, fresh(load, load->throttle_rate, now));
+	add(&row, Float8GetDatum(pgadm_load_reject_probability(ratio,
+														   pgadm_min_cpu_wait_ratio_to_reject,
+														   pgadm_max_cpu_wait_ratio_to_reject)));
+	add_timestamp(&row, load->sample.sampled_at);
 	if (sampler.pid == 0)
 		add_null(&row);
 	else
@@ -305,8 +334,11 @@ static const PgAdmCounter first_counters[] = {
 	PGADM_REJECTED,
 	PGADM_REJECTED_QUEUE_FULL,
 	PGADM_REJECTED_QUEUE_TIMEOUT,
+	PGADM_REJECTED_CPU_OVERLOAD,
+	PGADM_REJECTED_BREAKER,
 	PGADM_REJECTED_MEMORY,
 	PGADM_REJECTED_WORKERS,
+	PGADM_DROPPED_CONNECTIONS,
 	PGADM_CANCELLED_WHILE_QUEUED,
 };
 
@@ -362,6 +394,8 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	uint64		bypassed = 0;
 	int64		wait_us_total;
 	int64		wait_us_max;
+	int64		cpu_wait_us;
+	int64		cpu_busy_us;
 	TimestampTz reset_at;
 	Row			row = {0};
 
@@ -371,6 +405,8 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	memcpy(buckets, stats->wait_histogram, sizeof(buckets));
 	wait_us_total = stats->wait_us_total;
 	wait_us_max = stats->wait_us_max;
+	cpu_wait_us = pgadm_shared->load.sample.cpu_wait_us - stats->cpu_wait_us_base;
+	cpu_busy_us = pgadm_shared->load.sample.cpu_busy_us - stats->cpu_busy_us_base;
 	reset_at = stats->reset_at;
 	LWLockRelease(pgadm_shared->lock);
 
@@ -384,9 +420,201 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	add_ms(&row, wait_us_total);
 	add_ms(&row, wait_us_max);
 	add(&row, histogram(buckets));
+	add(&row, Int64GetDatum(cpu_wait_us));
+	add(&row, Int64GetDatum(cpu_busy_us));
 	add_timestamp(&row, reset_at);
 
 	return row_result(fcinfo, &row);
+}
+
+/*
+ * Samples that are copied from the history at once, so that the sampler
+ * never waits long for its lock.
+ */
+#define HISTORY_CHUNK	256
+
+/*
+ * Copy up to n samples, from the one that was written as number "last" on,
+ * newest first.  Returns how many there are; those overwritten since the
+ * reader began are gone.
+ */
+static int
+copy_samples(uint64 last, PgAdmLoadSample *samples, int n)
+{
+	PgAdmHistory *history = &pgadm_shared->history;
+	int			copied = 0;
+
+	LWLockAcquire(history->lock, LW_SHARED);
+	while (copied < n && copied < last)
+	{
+		uint64		age = history->written - (last - copied);
+		int			place = pgadm_load_history_nth(history->written, (int) age);
+
+		if (place < 0)
+			break;
+		samples[copied++] = history->samples[place];
+	}
+	LWLockRelease(history->lock);
+
+	return copied;
+}
+
+static void
+emit_sample(ReturnSetInfo *rsinfo, const PgAdmLoadSample *sample)
+{
+	Row			row = {0};
+
+	add_timestamp(&row, sample->sampled_at);
+	if (sample->cpu_known)
+	{
+		add(&row, Int64GetDatum(sample->cpu_wait_us));
+		add(&row, Int64GetDatum(sample->cpu_busy_us));
+	}
+	else
+	{
+		add_null(&row);
+		add_null(&row);
+	}
+	add_load_value(&row, sample->cpu_wait_ratio);
+	add_load_value(&row, sample->cpu_utilization);
+	add_load_value(&row, sample->cpu_pressure);
+	add_load_value(&row, sample->memory_usage);
+	add_load_value(&row, sample->load_average);
+	add(&row, Int32GetDatum(sample->running));
+	add(&row, Int32GetDatum(sample->queued));
+	add(&row, Int64GetDatum(sample->admitted));
+	add(&row, Int64GetDatum(sample->rejected));
+	emit_row(rsinfo, &row);
+}
+
+/*
+ * The last samples, newest first.
+ */
+Datum
+pgadm_load_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmLoadSample *samples = palloc(HISTORY_CHUNK * sizeof(PgAdmLoadSample));
+	uint64		last;
+	int			n;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	LWLockAcquire(pgadm_shared->history.lock, LW_SHARED);
+	last = pgadm_shared->history.written;
+	LWLockRelease(pgadm_shared->history.lock);
+
+	while ((n = copy_samples(last, samples, HISTORY_CHUNK)) > 0)
+	{
+		for (int i = 0; i < n; i++)
+			emit_sample((ReturnSetInfo *) fcinfo->resultinfo, &samples[i]);
+		last -= n;
+	}
+
+	return (Datum) 0;
+}
+
+/*
+ * A copy of the shared load.
+ */
+static PgAdmServerLoad *
+copy_load(void)
+{
+	PgAdmServerLoad *load = palloc(sizeof(PgAdmServerLoad));
+
+	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	*load = pgadm_shared->load;
+	LWLockRelease(pgadm_shared->lock);
+
+	return load;
+}
+
+static void
+add_statements(Row *row, int statements)
+{
+	Datum		names[2];
+	int			n = 0;
+
+	if (statements & PGADM_LOAD_STATEMENT_READ)
+		names[n++] = CStringGetTextDatum("read");
+	if (statements & PGADM_LOAD_STATEMENT_WRITE)
+		names[n++] = CStringGetTextDatum("write");
+	add(row, PointerGetDatum(construct_array(names, n, TEXTOID, -1, false,
+											 TYPALIGN_INT)));
+}
+
+/*
+ * The circuit breakers.
+ */
+Datum
+pgadm_breakers_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmServerLoad *load = copy_load();
+	TimestampTz now = GetCurrentTimestamp();
+	bool		is_fresh = !pgadm_load_stale(load->sample.sampled_at, now,
+											 load->interval_ms);
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
+	{
+		PgAdmBreaker *breaker = &load->breakers[i];
+		bool		by_hand = breaker->kind == PGADM_BREAKER_OPERATOR;
+		bool		tripped = pgadm_breakers_is_tripped(breaker, -1, is_fresh, now);
+		Row			row = {0};
+
+		if (breaker->kind == PGADM_BREAKER_UNUSED)
+			continue;
+
+		add_text(&row, breaker->name);
+		add(&row, Float8GetDatum(breaker->state.threshold));
+		if (by_hand)
+			add(&row, Float8GetDatum(tripped ? 1 : 0));
+		else
+			add_load_value(&row, fresh(load, breaker->state.value, now));
+		add(&row, BoolGetDatum(tripped));
+		add(&row, BoolGetDatum(breaker->warn_only));
+		add_statements(&row, breaker->statements);
+		add(&row, Int64GetDatum(breaker->state.trips));
+		add(&row, Int64GetDatum(breaker->warned));
+		add_timestamp(&row, breaker->state.last_tripped_at);
+		add_timestamp(&row, by_hand && tripped ? breaker->expires_at : 0);
+		if (by_hand && tripped)
+			add_text(&row, breaker->reason);
+		else
+			add_null(&row);
+		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
+	}
+
+	return (Datum) 0;
+}
+
+/*
+ * The warnings that are active.
+ */
+Datum
+pgadm_warnings_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmServerLoad *load = copy_load();
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	for (int id = 0; id < PGADM_NWARNINGS; id++)
+	{
+		PgAdmLoadWarning *warning = &load->warnings[id];
+		Row			row = {0};
+
+		if (!warning->active)
+			continue;
+
+		add_text(&row, pgadm_warnings_name(id));
+		add_text(&row, pgadm_warnings_message(id));
+		add_timestamp(&row, warning->since);
+		add_load_value(&row, warning->value);
+		add(&row, Float8GetDatum(warning->warn));
+		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
+	}
+
+	return (Datum) 0;
 }
 
 /*

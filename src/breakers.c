@@ -1,0 +1,439 @@
+/*-------------------------------------------------------------------------
+ *
+ * breakers.c
+ *		Circuit breakers: the built-in, other extensions', the operator's.
+ *
+ * The sampler gives the built-in ones and those of other extensions their
+ * values; an operator trips one by name with pg_admission_trip(), for a
+ * while.  When a breaker trips and clears is for load.c to say.
+ *
+ * Locking: breakers are part of the shared load, under the admission lock.
+ * The sampler is the only one that adds and updates the first two kinds, and
+ * reads those without it.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/breakers.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "breakers.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "pg_admission_monitor.h"
+#include "settings.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(pgadm_trip_1_0);
+PG_FUNCTION_INFO_V1(pgadm_untrip_1_0);
+
+#define ALL_STATEMENTS	(PGADM_LOAD_STATEMENT_READ | PGADM_LOAD_STATEMENT_WRITE)
+
+StaticAssertDecl(PGADM_MONITOR_READ == PGADM_LOAD_STATEMENT_READ &&
+				 PGADM_MONITOR_WRITE == PGADM_LOAD_STATEMENT_WRITE,
+				 "statements of monitors must be those of breakers");
+
+/* The built-in breakers come first, in this order. */
+static const struct
+{
+	const char *name;
+	PgAdmLoadScale scale;
+	const double *threshold;
+	const int  *statements;
+	const bool *warn_only;
+	size_t		value;			/* offset in PgAdmLoadSample */
+}			built_in[] =
+{
+	{
+		"memory", PGADM_LOAD_SCALE_FRACTION,
+		&pgadm_memory_breaker.threshold, &pgadm_memory_breaker.statements,
+		&pgadm_memory_breaker.warn_only,
+		offsetof(PgAdmLoadSample, memory_usage)
+	},
+	{
+		"cpu", PGADM_LOAD_SCALE_FRACTION,
+		&pgadm_cpu_breaker.threshold, &pgadm_cpu_breaker.statements,
+		&pgadm_cpu_breaker.warn_only,
+		offsetof(PgAdmLoadSample, cpu_utilization)
+	},
+	{
+		"load_average", PGADM_LOAD_SCALE_NUMBER,
+		&pgadm_load_average_breaker.threshold, &pgadm_load_average_breaker.statements,
+		&pgadm_load_average_breaker.warn_only,
+		offsetof(PgAdmLoadSample, load_average)
+	},
+};
+
+static PgAdmBreaker *
+breaker_at(int i)
+{
+	return &pgadm_shared->load.breakers[i];
+}
+
+/*
+ * Does a breaker refuse such statements now?  One whose value is sampled does
+ * not when the samples are stale.
+ */
+bool
+pgadm_breakers_is_tripped(const PgAdmBreaker *breaker, int statements,
+						  bool fresh, TimestampTz now)
+{
+	if (breaker->kind == PGADM_BREAKER_UNUSED || !breaker->state.tripped ||
+		(breaker->statements & statements) == 0)
+		return false;
+	return breaker->kind == PGADM_BREAKER_OPERATOR ?
+		now < breaker->expires_at : fresh;
+}
+
+/*
+ * Does any breaker refuse such statements now?  "count" is whether those that
+ * only warn shall count it.
+ */
+bool
+pgadm_breakers_refuse(int statements, TimestampTz now, bool count)
+{
+	PgAdmServerLoad *load = &pgadm_shared->load;
+	bool		fresh = !pgadm_load_stale(load->sample.sampled_at, now,
+										  load->interval_ms);
+	bool		refuse = false;
+
+	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
+	{
+		PgAdmBreaker *breaker = breaker_at(i);
+
+		if (!pgadm_breakers_is_tripped(breaker, statements, fresh, now))
+			continue;
+		if (!breaker->warn_only)
+			refuse = true;
+		else if (count)
+			breaker->warned++;
+	}
+	return refuse;
+}
+
+/*
+ * Find a breaker by name, or a place for a new one, or -1.  An operator's
+ * breaker that has cleared makes room for another.
+ */
+static int
+find_breaker(const char *name)
+{
+	int			place = -1;
+
+	for (int i = lengthof(built_in); i < PGADM_MAX_BREAKERS; i++)
+	{
+		PgAdmBreaker *breaker = breaker_at(i);
+
+		if (breaker->kind != PGADM_BREAKER_UNUSED &&
+			strcmp(breaker->name, name) == 0)
+			return i;
+		if (place < 0 && breaker->kind == PGADM_BREAKER_UNUSED)
+			place = i;
+	}
+	for (int i = lengthof(built_in); place < 0 && i < PGADM_MAX_BREAKERS; i++)
+	{
+		if (breaker_at(i)->kind == PGADM_BREAKER_OPERATOR &&
+			!breaker_at(i)->state.tripped)
+			place = i;
+	}
+	return place;
+}
+
+/*
+ * Set up a breaker, unless it is there already: its counters outlive the
+ * sampler.
+ */
+static void
+set_up(PgAdmBreaker *breaker, PgAdmBreakerKind kind, const char *name,
+	   PgAdmLoadScale scale)
+{
+	if (breaker->kind == kind && strcmp(breaker->name, name) == 0)
+		return;
+
+	memset(breaker, 0, sizeof(*breaker));
+	strlcpy(breaker->name, name, NAMEDATALEN);
+	breaker->kind = kind;
+	breaker->state.scale = scale;
+	breaker->statements = ALL_STATEMENTS;
+}
+
+static PgAdmMonitor *
+first_monitor(void)
+{
+	return *(PgAdmMonitor **) find_rendezvous_variable(PGADM_MONITORS_RENDEZVOUS);
+}
+
+static bool
+is_built_in(const char *name)
+{
+	for (int i = 0; i < lengthof(built_in); i++)
+	{
+		if (strcmp(built_in[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The sampler has started: set up the breakers that it will update.
+ */
+void
+pgadm_breakers_start(void)
+{
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+
+	for (int i = 0; i < lengthof(built_in); i++)
+		set_up(breaker_at(i), PGADM_BREAKER_BUILT_IN, built_in[i].name,
+			   built_in[i].scale);
+
+	for (PgAdmMonitor *m = first_monitor(); m != NULL; m = m->next)
+	{
+		int			place = find_breaker(m->name);
+
+		if (place >= 0 && !is_built_in(m->name))
+			set_up(breaker_at(place), PGADM_BREAKER_MONITOR, m->name,
+				   PGADM_LOAD_SCALE_NUMBER);
+	}
+
+	LWLockRelease(pgadm_shared->lock);
+}
+
+/*
+ * Ask another extension for its value.  An error there must not end the
+ * sampler.
+ */
+static PgAdmLoadValue
+read_monitor(PgAdmMonitor *monitor)
+{
+	MemoryContext context = CurrentMemoryContext;
+	PgAdmLoadValue result = pgadm_load_unknown();
+
+	PG_TRY();
+	{
+		double		value = 0;
+
+		if (monitor->read(monitor->arg, &value))
+			result = pgadm_load_known(value);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		LWLockReleaseAll();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+
+	return result;
+}
+
+/*
+ * Give one breaker its value.  Returns what changed, and a copy to log.
+ */
+static PgAdmLoadEvent
+update_breaker(PgAdmBreaker *breaker, double threshold, int statements,
+			   bool warn_only, PgAdmLoadValue value, TimestampTz now,
+			   PgAdmBreaker *copy)
+{
+	PgAdmLoadEvent event;
+
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	breaker->statements = statements;
+	breaker->warn_only = warn_only;
+	event = pgadm_load_breaker_update(&breaker->state, threshold, value, now);
+	*copy = *breaker;
+	LWLockRelease(pgadm_shared->lock);
+
+	return event;
+}
+
+static void
+log_event(PgAdmLoadEvent event, const PgAdmBreaker *breaker)
+{
+	if (event == PGADM_LOAD_RAISED)
+		ereport(WARNING,
+				(errmsg("circuit breaker \"%s\" has tripped", breaker->name),
+				 errdetail("Its value is %g, its threshold %g.",
+						   breaker->state.value.value, breaker->state.threshold),
+				 breaker->warn_only ?
+				 errhint("It only warns; queries are not refused.") : 0));
+	else if (event == PGADM_LOAD_CLEARED && breaker->state.value.known)
+		ereport(LOG,
+				(errmsg("circuit breaker \"%s\" has cleared", breaker->name),
+				 errdetail("Its value is %g, its threshold %g.",
+						   breaker->state.value.value, breaker->state.threshold)));
+	else if (event == PGADM_LOAD_CLEARED)
+		ereport(LOG,
+				(errmsg("circuit breaker \"%s\" has cleared", breaker->name),
+				 errdetail("Its value is unknown.")));
+}
+
+/*
+ * Update every breaker, from a sample for the built-in ones, and log what
+ * trips or clears.
+ */
+void
+pgadm_breakers_update(const PgAdmLoadSample *sample, TimestampTz now)
+{
+	PgAdmBreaker copy;
+
+	for (int i = 0; i < lengthof(built_in); i++)
+	{
+		const PgAdmLoadValue *value = (const PgAdmLoadValue *)
+			((const char *) sample + built_in[i].value);
+
+		log_event(update_breaker(breaker_at(i), *built_in[i].threshold,
+								 *built_in[i].statements, *built_in[i].warn_only,
+								 *value, now, &copy), &copy);
+	}
+
+	for (PgAdmMonitor *m = first_monitor(); m != NULL; m = m->next)
+	{
+		int			place = find_breaker(m->name);
+
+		if (place >= 0 && breaker_at(place)->kind == PGADM_BREAKER_MONITOR)
+			log_event(update_breaker(breaker_at(place), m->threshold,
+									 m->statements, false, read_monitor(m),
+									 now, &copy), &copy);
+	}
+
+	for (int i = lengthof(built_in); i < PGADM_MAX_BREAKERS; i++)
+	{
+		PgAdmBreaker *breaker = breaker_at(i);
+
+		if (breaker->kind == PGADM_BREAKER_OPERATOR && breaker->state.tripped &&
+			now >= breaker->expires_at)
+			log_event(update_breaker(breaker, 1, ALL_STATEMENTS, false,
+									 pgadm_load_known(0), now, &copy), &copy);
+	}
+}
+
+/*
+ * Check a breaker's name that an operator has given.
+ */
+static char *
+breaker_name(text *arg)
+{
+	char	   *name = text_to_cstring(arg);
+
+	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid circuit breaker name: \"%s\"", name),
+				 errdetail("The name must have 1 to %d bytes.", NAMEDATALEN - 1)));
+	if (is_built_in(name))
+		ereport(ERROR,
+				(errcode(ERRCODE_RESERVED_NAME),
+				 errmsg("circuit breaker \"%s\" cannot be tripped by hand", name),
+				 errhint("Set \"pg_admission.%s_breaker_threshold\", or choose another name.", name)));
+	return name;
+}
+
+/*
+ * When a breaker tripped now for that long expires.
+ */
+static TimestampTz
+expiry(TimestampTz now, Interval *duration)
+{
+	TimestampTz expires_at =
+		DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
+												TimestampTzGetDatum(now),
+												IntervalPGetDatum(duration)));
+
+	if (expires_at <= now)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must be greater than zero")));
+	return expires_at;
+}
+
+/*
+ * Trip a breaker of the operator's own, or prolong it.
+ */
+Datum
+pgadm_trip_1_0(PG_FUNCTION_ARGS)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz expires_at;
+	char	   *name;
+	char	   *reason;
+	int			len;
+	int			place;
+	bool		done = false;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("name, reason and duration must not be null")));
+	name = breaker_name(PG_GETARG_TEXT_PP(0));
+	reason = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	expires_at = expiry(now, PG_GETARG_INTERVAL_P(2));
+	len = pg_mbcliplen(reason, strlen(reason), PGADM_BREAKER_REASON - 1);
+
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	place = find_breaker(name);
+	if (place >= 0 && breaker_at(place)->kind != PGADM_BREAKER_MONITOR)
+	{
+		PgAdmBreaker *breaker = breaker_at(place);
+
+		set_up(breaker, PGADM_BREAKER_OPERATOR, name, PGADM_LOAD_SCALE_NUMBER);
+		breaker->expires_at = expires_at;
+		memcpy(breaker->reason, reason, len);
+		breaker->reason[len] = '\0';
+		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(1), now);
+		done = true;
+	}
+	LWLockRelease(pgadm_shared->lock);
+
+	if (place < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many circuit breakers"),
+				 errdetail("There can be %d at most.", PGADM_MAX_BREAKERS)));
+	if (!done)
+		ereport(ERROR,
+				(errcode(ERRCODE_RESERVED_NAME),
+				 errmsg("circuit breaker \"%s\" cannot be tripped by hand", name),
+				 errdetail("It belongs to another extension.")));
+
+	ereport(LOG,
+			(errmsg("circuit breaker \"%s\" was tripped by user \"%s\" until %s",
+					name, GetUserNameFromId(GetUserId(), false),
+					timestamptz_to_str(expires_at)),
+			 errdetail_log("Reason: %s", reason)));
+	PG_RETURN_VOID();
+}
+
+/*
+ * Clear a breaker that was tripped by hand.  Returns whether it was tripped.
+ */
+Datum
+pgadm_untrip_1_0(PG_FUNCTION_ARGS)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	char	   *name = breaker_name(PG_GETARG_TEXT_PP(0));
+	bool		was_tripped = false;
+	int			place;
+
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	place = find_breaker(name);
+	if (place >= 0 && breaker_at(place)->kind == PGADM_BREAKER_OPERATOR &&
+		strcmp(breaker_at(place)->name, name) == 0)
+	{
+		PgAdmBreaker *breaker = breaker_at(place);
+
+		was_tripped = pgadm_breakers_is_tripped(breaker, ALL_STATEMENTS, true, now);
+		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
+	}
+	LWLockRelease(pgadm_shared->lock);
+
+	if (was_tripped)
+		ereport(LOG,
+				(errmsg("circuit breaker \"%s\" was cleared by user \"%s\"",
+						name, GetUserNameFromId(GetUserId(), false))));
+	PG_RETURN_BOOL(was_tripped);
+}

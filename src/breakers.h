@@ -1,0 +1,28 @@
+/*-------------------------------------------------------------------------
+ *
+ * breakers.h
+ *		Circuit breakers: the built-in, other extensions', the operator's.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/breakers.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_BREAKERS_H
+#define PGADM_BREAKERS_H
+
+#include "shared.h"
+
+/* The caller holds the admission lock */
+extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count);
+extern bool pgadm_breakers_is_tripped(const PgAdmBreaker *breaker,
+									  int statements, bool fresh,
+									  TimestampTz now);
+
+/* The sampler's part */
+extern void pgadm_breakers_start(void);
+extern void pgadm_breakers_update(const PgAdmLoadSample *sample, TimestampTz now);
+
+#endif							/* PGADM_BREAKERS_H */

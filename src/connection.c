@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * connection.c
+ *		Refuses new connections while the server is overloaded.
+ *
+ * This is decided once the client has authenticated, so that nobody learns
+ * the server's state, or a role's exemptions, without a password; but before
+ * the session has loaded anything.  The settings of its role and database are
+ * not known yet, hence these limits are the server's.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/connection.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "connection.h"
+#include "errors.h"
+#include "exemption.h"
+#include "miscadmin.h"
+#include "queue.h"
+#include "replication/walsender.h"
+#include "utils/acl.h"
+
+/*
+ * Superusers and the exempt roles always get in, or nobody could help.  The
+ * session has no user id yet, so the catalog is asked by name.
+ */
+static bool
+is_exempt(const char *role_name)
+{
+	Oid			role = get_role_oid(role_name, true);
+
+	/* A role that does not exist will be told so. */
+	return !OidIsValid(role) || superuser_arg(role) ||
+		pgadm_exemption_of_role(role);
+}
+
+void
+pgadm_connection_admit(Port *port)
+{
+	PgAdmOutcome outcome;
+
+	if (pgadm_shared == NULL || am_walsender || MyBackendType != B_BACKEND ||
+		pgadm_mode != PGADM_MODE_ENFORCE ||
+		pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop ||
+		is_exempt(port->user_name))
+		return;
+
+	if (pgadm_queue_drops_connection(port->user_name, port->remote_host, &outcome))
+		pgadm_errors_raise(&outcome);
+}

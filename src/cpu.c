@@ -1,0 +1,215 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu.c
+ *		CPU wait and busy time of this server's processes.
+ *
+ * The kernel tells for each process how long it has run, and how long it was
+ * runnable but waited for a CPU.  The sums over all processes of the server
+ * must only grow, while processes come and go.  So each process number has an
+ * account of how much of its process has been added already; the sampler adds
+ * what is new, and a process that exits adds the rest itself.  Those that run
+ * none of our hooks (the auxiliary processes) only lose what they used since
+ * the last sample.
+ *
+ * Most connections of a server are idle at any time.  A backend counts in its
+ * slot the statements it begins, so that the sampler need not look again at
+ * one that was waiting for its client at the last sample, still is, and has
+ * begun nothing meanwhile.
+ *
+ * Locking: the accounts and sums are under a spinlock of their own.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/cpu.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "cpu.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "storage/spin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* What the sampler remembers of a process between two samples */
+typedef struct Seen
+{
+	int			pid;
+	bool		idle;			/* it waited for its client */
+	uint32		activity;
+} Seen;
+
+static Seen *seen = NULL;
+
+/*
+ * Add what is new of a process to the sums.  Returns the busy time that was.
+ */
+static int64
+settle(PgAdmCpu *cpu, PgAdmCpuAccount *account, int pid,
+	   const PgAdmHostSched *sched, bool exits)
+{
+	int64		run_ns = 0;
+
+	SpinLockAcquire(&cpu->mutex);
+	if (account->pid != pid)
+	{
+		account->pid = pid;
+		account->exited = false;
+		account->run_ns = 0;
+		account->wait_ns = 0;
+	}
+
+	/* The process may have exited after the sampler read its times. */
+	if (!account->exited &&
+		sched->run_ns >= account->run_ns && sched->wait_ns >= account->wait_ns)
+	{
+		run_ns = sched->run_ns - account->run_ns;
+		cpu->busy_ns += run_ns;
+		cpu->wait_ns += sched->wait_ns - account->wait_ns;
+		account->run_ns = sched->run_ns;
+		account->wait_ns = sched->wait_ns;
+	}
+	account->exited |= exits;
+	SpinLockRelease(&cpu->mutex);
+
+	return run_ns;
+}
+
+static void
+settle_at_exit(int code, Datum arg)
+{
+	PgAdmHost	host = {.root = ""};	/* all that this needs of it */
+	PgAdmHostSched sched;
+
+	if (pgadm_host_sched(&host, 0, &sched))
+		(void) settle(&pgadm_shared->cpu,
+					  &pgadm_shared->cpu_accounts[PGADM_MY_PROC_NUMBER],
+					  MyProcPid, &sched, true);
+}
+
+/*
+ * This process settles its account when it exits.
+ */
+void
+pgadm_cpu_join(void)
+{
+	static bool joined = false;
+
+	if (joined || pgadm_shared == NULL || MyProc == NULL)
+		return;
+	joined = true;
+	on_shmem_exit(settle_at_exit, (Datum) 0);
+}
+
+/*
+ * This backend begins a statement.
+ */
+void
+pgadm_cpu_note_activity(void)
+{
+	if (pgadm_shared == NULL || MyProc == NULL)
+		return;
+	pgadm_cpu_join();
+	if (PGADM_MY_PROC_NUMBER < pgadm_shared->nslots)
+		pgadm_shared->slots[PGADM_MY_PROC_NUMBER].activity++;
+}
+
+/*
+ * Is it known, without looking, that a process has used no CPU time since the
+ * last sample?
+ */
+static bool
+has_been_idle(int number, PGPROC *proc, int pid)
+{
+	Seen	   *last = &seen[number];
+	uint32		wait_event_info = *(volatile uint32 *) &proc->wait_event_info;
+	bool		idle = false;
+	bool		was_idle;
+	uint32		activity = 0;
+
+	if (number < pgadm_shared->nslots)
+	{
+		activity = *(volatile uint32 *) &pgadm_shared->slots[number].activity;
+		idle = (wait_event_info == WAIT_EVENT_CLIENT_READ);
+	}
+
+	was_idle = (last->pid == pid && last->idle && last->activity == activity);
+	last->pid = pid;
+	last->idle = idle;
+	last->activity = activity;
+
+	return idle && was_idle;
+}
+
+/*
+ * Keep the biggest consumers, biggest first.
+ */
+static void
+note_consumer(PgAdmCpuConsumer *consumers, int pid, int64 busy_us)
+{
+	for (int i = 0; i < PGADM_CPU_NCONSUMERS; i++)
+	{
+		if (busy_us <= consumers[i].busy_us)
+			continue;
+		memmove(&consumers[i + 1], &consumers[i],
+				(PGADM_CPU_NCONSUMERS - 1 - i) * sizeof(PgAdmCpuConsumer));
+		consumers[i].pid = pid;
+		consumers[i].busy_us = busy_us;
+		return;
+	}
+}
+
+static void
+sample_process(const PgAdmHost *host, int number, int pid,
+			   PgAdmCpuConsumer *consumers)
+{
+	PgAdmHostSched sched;
+	int64		run_ns;
+
+	if (pid <= 0 || !pgadm_host_sched(host, pid, &sched))
+		return;
+	run_ns = settle(&pgadm_shared->cpu, &pgadm_shared->cpu_accounts[number],
+					pid, &sched, false);
+	note_consumer(consumers, pid, run_ns / 1000);
+}
+
+/*
+ * Bring the sums up to date, and return them.  They are unknown if the
+ * sampler cannot even read its own times.
+ */
+void
+pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
+				 PgAdmCpuConsumer *consumers)
+{
+	PgAdmCpu   *cpu = &pgadm_shared->cpu;
+	int			naccounts = pgadm_shared->ncpu_accounts;
+	PgAdmHostSched sched;
+
+	if (seen == NULL)
+		seen = MemoryContextAllocZero(TopMemoryContext, naccounts * sizeof(Seen));
+
+	memset(consumers, 0, PGADM_CPU_NCONSUMERS * sizeof(PgAdmCpuConsumer));
+	totals->known = pgadm_host_sched(host, 0, &sched);
+	totals->at = GetCurrentTimestamp();
+
+	/* The last account is the postmaster's, which has no number. */
+	for (int i = 0; i < naccounts - 1; i++)
+	{
+		PGPROC	   *proc = GetPGProcByNumber(i);
+		int			pid = *(volatile int *) &proc->pid;
+
+		if (pid != 0 && !has_been_idle(i, proc, pid))
+			sample_process(host, i, pid, consumers);
+	}
+	sample_process(host, naccounts - 1, PostmasterPid, consumers);
+
+	SpinLockAcquire(&cpu->mutex);
+	totals->part_us = cpu->wait_ns / 1000;
+	totals->whole_us = cpu->busy_ns / 1000;
+	SpinLockRelease(&cpu->mutex);
+}

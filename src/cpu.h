@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu.h
+ *		CPU wait and busy time of this server's processes.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/cpu.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_CPU_H
+#define PGADM_CPU_H
+
+#include "host.h"
+#include "shared.h"
+
+/* A process that has used much CPU time since the sample before */
+typedef struct PgAdmCpuConsumer
+{
+	int			pid;
+	int64		busy_us;
+} PgAdmCpuConsumer;
+
+#define PGADM_CPU_NCONSUMERS	3
+
+extern void pgadm_cpu_join(void);
+extern void pgadm_cpu_note_activity(void);
+extern void pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
+							 PgAdmCpuConsumer *consumers);
+
+#endif							/* PGADM_CPU_H */

@@ -1,0 +1,236 @@
+/*-------------------------------------------------------------------------
+ *
+ * sample.c
+ *		One sample of the server's load.
+ *
+ * Reads the machine, works out what it means, and publishes that: to the
+ * decisions about queries, to the views, to the history, to breakers and
+ * warnings.  What cannot be read is published as unknown.
+ *
+ * Locking: runs in the sampler only.  The last sample is published under the
+ * admission lock, the history has a lock of its own.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/sample.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "breakers.h"
+#include "cpu.h"
+#include "host.h"
+#include "sample.h"
+#include "settings.h"
+#include "stats.h"
+#include "utils/timestamp.h"
+#include "warnings.h"
+
+/* What must be remembered from sample to sample */
+static PgAdmHost host;
+static PgAdmHostCpuSet cpu_set;
+static bool cpu_set_known;
+static PgAdmLoadWindow ratio_window;
+static PgAdmLoadWindow utilization_window;
+static PgAdmLoadWindow pressure_window;
+static PgAdmHostCpuUse last_use;
+static PgAdmLoadTotals use_totals;
+static PgAdmLoadRate throttle_rate;
+static PgAdmLoadRate service_rate;
+static int64 last_throttled;
+
+static PgAdmLoadValue
+known_if(bool known, double value)
+{
+	return known ? pgadm_load_known(value) : pgadm_load_unknown();
+}
+
+/*
+ * CPU wait and busy time of this server, and their ratio.
+ */
+static void
+sample_cpu_time(PgAdmLoadSample *sample, PgAdmCpuConsumer *consumers)
+{
+	PgAdmLoadTotals totals;
+	double		cpus = pgadm_cores;
+
+	if (cpus <= 0)
+		cpus = cpu_set_known ? pgadm_host_usable_cpus(&host, &cpu_set) : 0;
+
+	pgadm_cpu_sample(&host, &totals, consumers);
+	sample->cpu_known = totals.known;
+	sample->cpu_wait_us = totals.part_us;
+	sample->cpu_busy_us = totals.whole_us;
+	sample->cpu_wait_ratio =
+		pgadm_load_cpu_wait_ratio(&ratio_window, &totals,
+								  pgadm_cpu_busy_time_threshold, cpus,
+								  pgadm_sample_interval);
+}
+
+/*
+ * Utilization of the CPUs that this server may use, by anybody.  The totals
+ * grow by what was used between two readings that can be compared.
+ */
+static void
+sample_utilization(PgAdmLoadSample *sample)
+{
+	PgAdmHostCpuUse use;
+
+	use_totals.at = sample->sampled_at;
+	use_totals.known = cpu_set_known &&
+		pgadm_host_cpu_use(&host, &cpu_set, pgadm_host_clock_us(), &use);
+	if (use_totals.known)
+	{
+		if (pgadm_host_same_cpus(&last_use, &use))
+		{
+			use_totals.part_us += use.busy_us - last_use.busy_us;
+			use_totals.whole_us += use.span_us - last_use.span_us;
+		}
+		last_use = use;
+	}
+	sample->cpu_utilization =
+		pgadm_load_cpu_utilization(&utilization_window, &use_totals,
+								   pgadm_sample_interval);
+}
+
+/*
+ * Share of the time in which some process on this machine waited for a CPU.
+ */
+static void
+sample_pressure(PgAdmLoadSample *sample)
+{
+	static TimestampTz first_at = 0;
+	PgAdmHostPressure pressure;
+	PgAdmLoadTotals totals;
+
+	if (first_at == 0)
+		first_at = sample->sampled_at;
+
+	totals.at = sample->sampled_at;
+	totals.known = pgadm_host_pressure(&host, &pressure);
+	totals.part_us = totals.known ? pressure.total_us : 0;
+	totals.whole_us = sample->sampled_at - first_at;
+	sample->cpu_pressure =
+		pgadm_load_cpu_utilization(&pressure_window, &totals, pgadm_sample_interval);
+}
+
+static void
+sample_memory(PgAdmLoadSample *sample)
+{
+	PgAdmHostMemory memory;
+	bool		known = pgadm_host_memory(&host, &memory) &&
+		memory.used >= 0 && memory.limit > 0;
+
+	sample->memory_usage = known_if(known, known ? (double) memory.used / memory.limit : 0);
+}
+
+static void
+sample_load_average(PgAdmLoadSample *sample)
+{
+	double		load_average = pgadm_host_load_average(&host);
+
+	sample->load_average = known_if(load_average >= 0, load_average);
+}
+
+/*
+ * How fast queries are throttled and completed.
+ */
+static void
+sample_rates(TimestampTz now, bool saturated)
+{
+	pgadm_load_rate_update(&throttle_rate, pgadm_stats_get(PGADM_THROTTLED),
+						   false, now, pgadm_sample_interval);
+	pgadm_load_rate_update(&service_rate, pgadm_stats_get(PGADM_COMPLETED),
+						   saturated, now, pgadm_sample_interval);
+}
+
+/*
+ * Make the sample the current one.
+ */
+static void
+publish(PgAdmLoadSample *sample)
+{
+	PgAdmServerLoad *load = &pgadm_shared->load;
+	PgAdmHistory *history = &pgadm_shared->history;
+
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	sample->running = pgadm_shared->budget.running;
+	sample->queued = pgadm_shared->queue.queued;
+	sample->admitted = pgadm_stats_get(PGADM_ADMITTED);
+	sample->rejected = pgadm_stats_get(PGADM_REJECTED);
+	load->sample = *sample;
+	load->number++;
+	load->interval_ms = pgadm_sample_interval;
+	load->throttle_rate = throttle_rate.last;
+	load->service_rate = pgadm_load_rate(&service_rate);
+	LWLockRelease(pgadm_shared->lock);
+
+	LWLockAcquire(history->lock, LW_EXCLUSIVE);
+	history->samples[pgadm_load_history_next(history->written)] = *sample;
+	history->written++;
+	LWLockRelease(history->lock);
+}
+
+/*
+ * How many queries were throttled since the last sample, or -1 if the
+ * counter was reset.
+ */
+static int64
+newly_throttled(void)
+{
+	int64		throttled = pgadm_stats_get(PGADM_THROTTLED);
+	int64		newly = throttled >= last_throttled ? throttled - last_throttled : -1;
+
+	last_throttled = throttled;
+	return newly;
+}
+
+/*
+ * Find out where this server runs; the first sample follows.
+ */
+void
+pgadm_sample_start(void)
+{
+	pgadm_host_init(&host, "");
+	cpu_set_known = pgadm_host_affinity(&cpu_set);
+	last_throttled = pgadm_stats_get(PGADM_THROTTLED);
+	pgadm_breakers_start();
+}
+
+/*
+ * Take a sample.  "saturated" is whether anybody has waited since the last.
+ */
+void
+pgadm_sample_take(bool saturated)
+{
+	PgAdmCpuConsumer consumers[PGADM_CPU_NCONSUMERS];
+	PgAdmLoadSample sample;
+
+	memset(&sample, 0, sizeof(sample));
+	sample.sampled_at = GetCurrentTimestamp();
+
+	sample_cpu_time(&sample, consumers);
+	sample_utilization(&sample);
+	sample_pressure(&sample);
+	sample_memory(&sample);
+	sample_load_average(&sample);
+	sample_rates(sample.sampled_at, saturated);
+
+	publish(&sample);
+	pgadm_breakers_update(&sample, sample.sampled_at);
+	pgadm_warnings_update(&sample, newly_throttled(), consumers);
+}
+
+/*
+ * The settings have changed: compare the last sample with the new thresholds.
+ */
+void
+pgadm_sample_apply_settings(void)
+{
+	PgAdmLoadSample sample = pgadm_shared->load.sample;
+
+	if (sample.sampled_at != 0)
+		pgadm_breakers_update(&sample, GetCurrentTimestamp());
+}

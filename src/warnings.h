@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * warnings.h
+ *		Warnings about a server that has been overloaded for long.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/warnings.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PGADM_WARNINGS_H
+#define PGADM_WARNINGS_H
+
+#include "cpu.h"
+#include "shared.h"
+
+extern const char *pgadm_warnings_name(PgAdmWarningId id);
+extern const char *pgadm_warnings_message(PgAdmWarningId id);
+extern void pgadm_warnings_update(const PgAdmLoadSample *sample,
+								  int64 throttled,
+								  const PgAdmCpuConsumer *consumers);
+
+#endif							/* PGADM_WARNINGS_H */
