@@ -40,6 +40,7 @@
 #include "errors.h"
 #include "exemption.h"
 #include "executor/executor.h"
+#include "host.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
@@ -54,7 +55,6 @@
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
-#include "utils/timestamp.h"
 
 /* A waiter looks this often whether its client is still there */
 #define CLIENT_CHECK_MS		1000
@@ -280,46 +280,46 @@ check_client(void)
 	}
 }
 
-static int64
-ms_until(TimestampTz now, TimestampTz then)
-{
-	return then <= now ? 0 : (then - now + 999) / 1000;
-}
-
 /*
- * When a waiter has to do something by itself.
+ * When a waiter has to do something by itself, by a clock that does not jump.
  */
 typedef struct Alarms
 {
-	TimestampTz time_out;		/* or 0 */
-	TimestampTz check_client;
-	TimestampTz check_locks;
+	int64		time_out;		/* or 0 */
+	int64		check_client;
+	int64		check_locks;
 } Alarms;
 
+static int64
+us_after(int64 now, int ms)
+{
+	return now + ms * INT64CONST(1000);
+}
+
 static Alarms
-set_alarms(TimestampTz now)
+set_alarms(int64 now)
 {
 	Alarms		alarms = {
-		.check_client = TimestampTzPlusMilliseconds(now, CLIENT_CHECK_MS),
-		.check_locks = TimestampTzPlusMilliseconds(now, DeadlockTimeout),
+		.check_client = us_after(now, CLIENT_CHECK_MS),
+		.check_locks = us_after(now, DeadlockTimeout),
 	};
 
 	if (pgadm_queue_timeout > 0)
-		alarms.time_out = TimestampTzPlusMilliseconds(now, pgadm_queue_timeout);
+		alarms.time_out = us_after(now, pgadm_queue_timeout);
 	return alarms;
 }
 
+/*
+ * Until the first alarm, in milliseconds.
+ */
 static long
-time_to_sleep(const Alarms *alarms, TimestampTz now)
+time_to_sleep(const Alarms *alarms, int64 now)
 {
-	int64		ms = Min(ms_until(now, alarms->check_client),
-						 ms_until(now, alarms->check_locks));
+	int64		next = Min(alarms->check_client, alarms->check_locks);
 
 	if (alarms->time_out > now)
-		ms = Min(ms, ms_until(now, alarms->time_out));
-
-	/* Not longer than that even if the clock jumps. */
-	return (long) Min(ms, CLIENT_CHECK_MS);
+		next = Min(next, alarms->time_out);
+	return (long) Max(next - now + 999, 0) / 1000;
 }
 
 /*
@@ -332,20 +332,20 @@ static void
 wait_in_queue(PgAdmOutcome *outcome)
 {
 	static uint32 wait_event = 0;
-	Alarms		alarms = set_alarms(GetCurrentTimestamp());
+	Alarms		alarms = set_alarms(pgadm_host_clock_us());
 
 	if (wait_event == 0)
 		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
 
 	for (;;)
 	{
-		TimestampTz now = GetCurrentTimestamp();
+		int64		now = pgadm_host_clock_us();
 
 		CHECK_FOR_INTERRUPTS();
 		if (now >= alarms.check_client)
 		{
 			check_client();
-			alarms.check_client = TimestampTzPlusMilliseconds(now, CLIENT_CHECK_MS);
+			alarms.check_client = us_after(now, CLIENT_CHECK_MS);
 		}
 
 		pgadm_queue_poll(effective_mode() == PGADM_MODE_ENFORCE,
@@ -361,7 +361,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 				pgadm_queue_force(outcome);
 				return;
 			}
-			alarms.check_locks = TimestampTzPlusMilliseconds(now, DeadlockTimeout);
+			alarms.check_locks = us_after(now, DeadlockTimeout);
 		}
 
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

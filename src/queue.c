@@ -35,6 +35,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "host.h"
 #include "miscadmin.h"
 #include "queue.h"
 #include "stats.h"
@@ -89,10 +90,14 @@ slot_number(const PgAdmSlot *slot)
 	return slot - pgadm_shared->slots;
 }
 
+/*
+ * Is that longer ago?  By a clock that does not jump, since nobody may wait
+ * for long only because the time of day was set back.
+ */
 static bool
-older_than(TimestampTz since, TimestampTz now, int ms)
+older_than(int64 since_us, int64 now_us, int ms)
 {
-	return since != 0 && TimestampDifferenceExceeds(since, now, ms);
+	return since_us != 0 && now_us - since_us >= ms * INT64CONST(1000);
 }
 
 /*
@@ -113,7 +118,7 @@ attainable(const PgAdmClaim *claim)
  */
 typedef struct Search
 {
-	TimestampTz now;
+	int64		now_us;			/* pgadm_host_clock_us() */
 	PgAdmBudgetState state;
 	PgAdmSlot  *front;			/* the first that can be hoped to fit */
 	bool		reserved;		/* what is free is saved up for the front */
@@ -137,9 +142,9 @@ search_list(dlist_head *list, Search *search)
 		{
 			search->front = slot;
 			if (waiter->front_since == 0)
-				waiter->front_since = search->now;
+				waiter->front_since = search->now_us;
 			search->reserved = !fits &&
-				older_than(waiter->front_since, search->now, PATIENCE_MS);
+				older_than(waiter->front_since, search->now_us, PATIENCE_MS);
 		}
 		if (fits)
 			return slot;
@@ -158,12 +163,12 @@ search_list(dlist_head *list, Search *search)
  * Who may be admitted now?  Returns NULL if nobody.
  */
 static PgAdmSlot *
-find_next(Search *search, TimestampTz now)
+find_next(Search *search)
 {
 	PgAdmQueue *queue = &pgadm_shared->queue;
 	PgAdmSlot  *next;
 
-	search->now = now;
+	search->now_us = pgadm_host_clock_us();
 	search->state = pgadm_budget_state();
 	search->front = NULL;
 	search->reserved = false;
@@ -276,10 +281,10 @@ dispatch(Wakeups *wakeups, TimestampTz now)
 	PgAdmSlot  *next;
 	Search		search;
 
-	while ((next = find_next(&search, now)) != NULL)
+	while ((next = find_next(&search)) != NULL)
 	{
 		if (next == search.front && wakeups->n < MAX_WAKEUPS - 1 &&
-			older_than(next->waiter.front_since, now, HANDOFF_MS))
+			older_than(next->waiter.front_since, search.now_us, HANDOFF_MS))
 		{
 			grant(next, now);
 			wakeups->procno[wakeups->n++] = slot_number(next);
@@ -289,7 +294,7 @@ dispatch(Wakeups *wakeups, TimestampTz now)
 		if (queue->woken < 0)
 		{
 			queue->woken = slot_number(next);
-			queue->woken_at = now;
+			queue->woken_at = search.now_us;
 			wakeups->procno[wakeups->n++] = slot_number(next);
 		}
 		break;
@@ -393,7 +398,7 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
 
 	if (!request->ahead && pgadm_shared->queue.queued > 0)
 	{
-		(void) find_next(&search, now);
+		(void) find_next(&search);
 		input.reserved = search.reserved;
 	}
 
@@ -502,7 +507,7 @@ pgadm_queue_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 		if (queue->woken == slot_number(slot))
 			queue->woken = -1;
 
-		if (!enforce || find_next(&search, now) == slot)
+		if (!enforce || find_next(&search) == slot)
 		{
 			admit_waiter(slot, now, outcome);
 			outcome->verdict = PGADM_RUN;
@@ -771,9 +776,9 @@ pgadm_queue_rescue(void)
 	Wakeups		wakeups;
 
 	lock_queue(&wakeups);
-	if (queue->woken >= 0 && older_than(queue->woken_at, now, WOKEN_MS))
+	if (queue->woken >= 0 && older_than(queue->woken_at, pgadm_host_clock_us(), WOKEN_MS))
 		queue->woken = -1;
-	else if (queue->woken < 0 && find_next(&search, now) != NULL)
+	else if (queue->woken < 0 && find_next(&search) != NULL)
 		pgadm_stats_count(PGADM_RESCUED);
 	dispatch(&wakeups, now);
 	unlock_queue(&wakeups);

@@ -85,7 +85,7 @@ typedef struct PgAdmWaiter
 	double		plan_cost;
 	uint64		query_id;
 	TimestampTz enqueued_at;
-	TimestampTz front_since;	/* when it became the next in turn, or 0 */
+	int64		front_since;	/* when it became the next in turn, or 0 */
 } PgAdmWaiter;
 
 /*
@@ -127,7 +127,7 @@ typedef struct PgAdmQueue
 	dlist_head	waiters;
 	int			queued;			/* in both lists */
 	int			woken;			/* slot woken that has not answered, or -1 */
-	TimestampTz woken_at;
+	int64		woken_at;
 } PgAdmQueue;
 
 /*
