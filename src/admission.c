@@ -371,13 +371,18 @@ wait_in_queue(PgAdmOutcome *outcome)
 }
 
 /*
- * Wait in the queue, and leave it whatever happens.
+ * Wait in the queue, and leave it whatever happens.  Returns whether the
+ * snapshot of the query, if there is one, was given up meanwhile.
  */
-static void
-wait_for_admission(PgAdmOutcome *outcome)
+static bool
+wait_for_admission(QueryDesc *queryDesc, PgAdmOutcome *outcome)
 {
+	volatile bool gave_up = false;
+
 	PG_TRY();
 	{
+		if (queryDesc != NULL && frame.depth == 0)
+			gave_up = pgadm_snapshot_give_up(queryDesc);
 		wait_in_queue(outcome);
 	}
 	PG_CATCH();
@@ -386,6 +391,8 @@ wait_for_admission(PgAdmOutcome *outcome)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+
+	return gave_up;
 }
 
 /*
@@ -401,11 +408,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request,
 
 	pgadm_queue_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-	{
-		if (queryDesc != NULL && frame.depth == 0)
-			gave_up = pgadm_snapshot_give_up(queryDesc);
-		wait_for_admission(&outcome);
-	}
+		gave_up = wait_for_admission(queryDesc, &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
 		pgadm_errors_raise(&outcome);
