@@ -593,7 +593,9 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 		request.may_wait = false;
 	if (admission->charged)
 	{
+		/* It may be as large as ever it was, so nothing is too much now. */
 		request.claim.memory = 0;
+		request.claim.fixed_workers = false;
 		request.entry = admission->entry;
 	}
 
