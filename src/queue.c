@@ -396,10 +396,11 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
 	if (!request->enforce)
 		input.queued += pgadm_shared->budget.over_budget;
 
-	if (!request->ahead && pgadm_shared->queue.queued > 0)
+	if (pgadm_shared->queue.queued > 0)
 	{
 		(void) find_next(&search);
-		input.reserved = search.reserved;
+		input.reserved = search.reserved &&
+			(!request->ahead || search.front->waiter.ahead);
 	}
 
 	return pgadm_policy_decide(&input, reason);
