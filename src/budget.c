@@ -118,17 +118,23 @@ pgadm_budget_set_lent(PgAdmSlot *slot, int entry, bool lent)
 }
 
 /*
- * Give back all that a backend holds; it is about to exit.
+ * Give back all that a backend holds; it is about to exit.  Returns the
+ * number of its queries.
  */
-void
+int
 pgadm_budget_clear(PgAdmSlot *slot)
 {
+	int			count = 0;
+
 	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
 	{
+		count += slot->entries[i].count;
 		account(&pgadm_shared->budget, &slot->entries[i], -1);
 		memset(&slot->entries[i], 0, sizeof(PgAdmEntry));
 	}
 	pgadm_budget_check();
+
+	return count;
 }
 
 /*

@@ -618,7 +618,7 @@ pgadm_queue_exit(void)
 
 	lock_queue(&wakeups);
 	leave(slot);
-	pgadm_budget_clear(slot);
+	pgadm_stats_add(PGADM_COMPLETED, pgadm_budget_clear(slot));
 	dispatch(&wakeups, GetCurrentTimestamp());
 	unlock_queue(&wakeups);
 }

@@ -30,7 +30,13 @@ static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
 void
 pgadm_stats_count(PgAdmCounter counter)
 {
-	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], 1);
+	pgadm_stats_add(counter, 1);
+}
+
+void
+pgadm_stats_add(PgAdmCounter counter, int n)
+{
+	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], n);
 }
 
 uint64
