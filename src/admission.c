@@ -323,6 +323,17 @@ time_to_sleep(const Alarms *alarms, int64 now)
 }
 
 /*
+ * Can this backend have a buffer pinned, because it has a cursor open or is
+ * inside of another statement?  Not in the first statement of a transaction.
+ */
+static bool
+may_pin_buffers(void)
+{
+	return frame.depth > 0 || PGADM_MY_LXID == admitted_lxid ||
+		GetCurrentStatementStartTimestamp() != GetCurrentTransactionStartTimestamp();
+}
+
+/*
  * Wait in the queue until it lets us go.
  *
  * The latch is reset before the queue is polled, so that whatever others do
@@ -356,7 +367,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 
 		if (now >= alarms.check_locks)
 		{
-			if (pgadm_blocking_anybody())
+			if (pgadm_blocking_anybody(may_pin_buffers()))
 			{
 				pgadm_queue_force(outcome);
 				return;
