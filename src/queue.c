@@ -57,6 +57,8 @@ typedef struct Wakeups
 	int			procno[MAX_WAKEUPS];
 } Wakeups;
 
+static void check_queue(void);
+
 static void
 lock_queue(Wakeups *wakeups)
 {
@@ -67,6 +69,7 @@ lock_queue(Wakeups *wakeups)
 static void
 unlock_queue(const Wakeups *wakeups)
 {
+	check_queue();
 	LWLockRelease(pgadm_shared->lock);
 	for (int i = 0; i < wakeups->n; i++)
 		SetLatch(&GetPGProcByNumber(wakeups->procno[i])->procLatch);
@@ -179,6 +182,78 @@ find_next(Search *search)
 	if (next == NULL && !search->reserved)
 		next = search_list(&queue->waiters, search);
 	return next;
+}
+
+#ifdef PGADM_ASSERTIONS
+
+static void
+verify(bool holds, const char *what)
+{
+	if (!holds)
+		elog(PANIC, "admission queue: %s", what);
+}
+
+/*
+ * Every waiter of a list is linked into the right one, as a waiter.
+ */
+static int
+check_list(dlist_head *list, bool ahead)
+{
+	dlist_iter	iter;
+	int			n = 0;
+
+	dlist_foreach(iter, list)
+	{
+		const PgAdmWaiter *waiter = &slot_of(iter.cur)->waiter;
+
+		verify(waiter->state == PGADM_WAITING, "somebody is linked who does not wait");
+		verify(waiter->ahead == ahead, "somebody waits in the wrong list");
+		verify(++n <= pgadm_shared->nslots, "a list has no end");
+	}
+	return n;
+}
+
+#endif
+
+/*
+ * In a build with assertions, check what must be true whenever the lock is
+ * free: those linked are those that wait, the counters add up, and if
+ * anybody could be admitted, somebody has been woken to see to it.
+ */
+static void
+check_queue(void)
+{
+#ifdef PGADM_ASSERTIONS
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	int			waiting = 0;
+	Search		search;
+
+	for (int i = 0; i < pgadm_shared->nslots; i++)
+	{
+		const PgAdmSlot *slot = &pgadm_shared->slots[i];
+
+		if (slot->waiter.state == PGADM_WAITING)
+			waiting++;
+		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
+			verify(slot->entries[j].count > 0 ||
+				   (slot->entries[j].workers == 0 && slot->entries[j].memory == 0),
+				   "an entry without a query holds something");
+	}
+	verify(queue->queued == waiting, "the number of waiters is wrong");
+	verify(check_list(&queue->ahead, true) + check_list(&queue->waiters, false) == waiting,
+		   "somebody who waits is not linked");
+
+	verify(queue->woken < 0 ||
+		   pgadm_shared->slots[queue->woken].waiter.state == PGADM_WAITING,
+		   "somebody was woken who does not wait");
+	verify(queue->woken >= 0 || find_next(&search) == NULL,
+		   "a wake-up is missing");
+
+	verify(pgadm_stats_get(PGADM_SUBMITTED) ==
+		   pgadm_stats_get(PGADM_ADMITTED) + pgadm_stats_get(PGADM_REJECTED) +
+		   pgadm_stats_get(PGADM_CANCELLED_WHILE_QUEUED) + queue->queued,
+		   "the counters do not add up");
+#endif
 }
 
 /*
