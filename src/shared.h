@@ -98,10 +98,6 @@ typedef struct PgAdmSlot
 	Oid			role;			/* that it authenticated as */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
-
-	/* Only read and written by the sampler, without the lock */
-	uint32		seen_wait_event;
-	TimestampTz seen_since;
 } PgAdmSlot;
 
 /*
