@@ -42,6 +42,7 @@
 #include "errors.h"
 #include "exemption.h"
 #include "executor/executor.h"
+#include "host.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
@@ -56,7 +57,6 @@
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
-#include "utils/timestamp.h"
 
 /* A waiter looks this often whether its client is still there */
 #define CLIENT_CHECK_MS		1000
@@ -292,46 +292,57 @@ check_client(void)
 	}
 }
 
-static int64
-ms_until(TimestampTz now, TimestampTz then)
-{
-	return then <= now ? 0 : (then - now + 999) / 1000;
-}
-
 /*
- * When a waiter has to do something by itself.
+ * When a waiter has to do something by itself, by a clock that does not jump.
  */
 typedef struct Alarms
 {
-	TimestampTz time_out;		/* or 0 */
-	TimestampTz check_client;
-	TimestampTz check_locks;
+	int64		time_out;		/* or 0 */
+	int64		check_client;
+	int64		check_locks;
 } Alarms;
 
+static int64
+us_after(int64 now, int ms)
+{
+	return now + ms * INT64CONST(1000);
+}
+
 static Alarms
-set_alarms(TimestampTz now)
+set_alarms(int64 now)
 {
 	Alarms		alarms = {
-		.check_client = TimestampTzPlusMilliseconds(now, CLIENT_CHECK_MS),
-		.check_locks = TimestampTzPlusMilliseconds(now, DeadlockTimeout),
+		.check_client = us_after(now, CLIENT_CHECK_MS),
+		.check_locks = us_after(now, DeadlockTimeout),
 	};
 
 	if (pgadm_queue_timeout > 0)
-		alarms.time_out = TimestampTzPlusMilliseconds(now, pgadm_queue_timeout);
+		alarms.time_out = us_after(now, pgadm_queue_timeout);
 	return alarms;
 }
 
+/*
+ * Until the first alarm, in milliseconds.
+ */
 static long
-time_to_sleep(const Alarms *alarms, TimestampTz now)
+time_to_sleep(const Alarms *alarms, int64 now)
 {
-	int64		ms = Min(ms_until(now, alarms->check_client),
-						 ms_until(now, alarms->check_locks));
+	int64		next = Min(alarms->check_client, alarms->check_locks);
 
 	if (alarms->time_out > now)
-		ms = Min(ms, ms_until(now, alarms->time_out));
+		next = Min(next, alarms->time_out);
+	return (long) Max(next - now + 999, 0) / 1000;
+}
 
-	/* Not longer than that even if the clock jumps. */
-	return (long) Min(ms, CLIENT_CHECK_MS);
+/*
+ * Can this backend have a buffer pinned, because it has a cursor open or is
+ * inside of another statement?  Not in the first statement of a transaction.
+ */
+static bool
+may_pin_buffers(void)
+{
+	return frame.depth > 0 || PGADM_MY_LXID == admitted_lxid ||
+		GetCurrentStatementStartTimestamp() != GetCurrentTransactionStartTimestamp();
 }
 
 /*
@@ -344,20 +355,20 @@ static void
 wait_in_queue(PgAdmOutcome *outcome)
 {
 	static uint32 wait_event = 0;
-	Alarms		alarms = set_alarms(GetCurrentTimestamp());
+	Alarms		alarms = set_alarms(pgadm_host_clock_us());
 
 	if (wait_event == 0)
 		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
 
 	for (;;)
 	{
-		TimestampTz now = GetCurrentTimestamp();
+		int64		now = pgadm_host_clock_us();
 
 		CHECK_FOR_INTERRUPTS();
 		if (now >= alarms.check_client)
 		{
 			check_client();
-			alarms.check_client = TimestampTzPlusMilliseconds(now, CLIENT_CHECK_MS);
+			alarms.check_client = us_after(now, CLIENT_CHECK_MS);
 		}
 
 		pgadm_queue_poll(effective_mode() == PGADM_MODE_ENFORCE,
@@ -368,12 +379,12 @@ wait_in_queue(PgAdmOutcome *outcome)
 
 		if (now >= alarms.check_locks)
 		{
-			if (pgadm_blocking_anybody())
+			if (pgadm_blocking_anybody(may_pin_buffers()))
 			{
 				pgadm_queue_force(outcome);
 				return;
 			}
-			alarms.check_locks = TimestampTzPlusMilliseconds(now, DeadlockTimeout);
+			alarms.check_locks = us_after(now, DeadlockTimeout);
 		}
 
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -383,13 +394,18 @@ wait_in_queue(PgAdmOutcome *outcome)
 }
 
 /*
- * Wait in the queue, and leave it whatever happens.
+ * Wait in the queue, and leave it whatever happens.  Returns whether the
+ * snapshot of the query, if there is one, was given up meanwhile.
  */
-static void
-wait_for_admission(PgAdmOutcome *outcome)
+static bool
+wait_for_admission(QueryDesc *queryDesc, PgAdmOutcome *outcome)
 {
+	volatile bool gave_up = false;
+
 	PG_TRY();
 	{
+		if (queryDesc != NULL && frame.depth == 0)
+			gave_up = pgadm_snapshot_give_up(queryDesc);
 		wait_in_queue(outcome);
 	}
 	PG_CATCH();
@@ -398,6 +414,8 @@ wait_for_admission(PgAdmOutcome *outcome)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+
+	return gave_up;
 }
 
 /*
@@ -413,11 +431,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request,
 
 	pgadm_queue_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-	{
-		if (queryDesc != NULL && frame.depth == 0)
-			gave_up = pgadm_snapshot_give_up(queryDesc);
-		wait_for_admission(&outcome);
-	}
+		gave_up = wait_for_admission(queryDesc, &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
 		pgadm_errors_raise(&outcome);
@@ -656,7 +670,9 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 		request.may_wait = false;
 	if (admission->charged)
 	{
+		/* It may be as large as ever it was, so nothing is too much now. */
 		request.claim.memory = 0;
+		request.claim.fixed_workers = false;
 		request.entry = admission->entry;
 	}
 

@@ -12,8 +12,14 @@
  * whoever wants a lock that conflicts with a fast-path lock has first moved
  * that into the shared table, and a virtual transaction id likewise.
  *
+ * A cursor keeps the buffer pinned that it was last in, and VACUUM or the
+ * startup process of a standby may wait for that, with locks of their own.
+ * There the edge is known at one end only: if anybody waits for a pin, whoever
+ * has a cursor open may be the one waited for.
+ *
  * Locking: takes the lock manager's partition locks, shared, one at a time,
- * and must be called without pg_admission's own lock.
+ * and must be called without pg_admission's own lock.  What others wait for is
+ * read without any lock, as pg_stat_activity does.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -42,11 +48,34 @@ held_and_wanted(const PROCLOCK *proclock)
 }
 
 /*
- * Does anybody wait for a lock that this backend holds?
+ * Does anybody wait until a buffer is pinned by nobody else?  Who pins it
+ * cannot be asked.
+ */
+static bool
+pin_is_wanted(void)
+{
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		PGPROC	   *proc = GetPGProcByNumber(i);
+
+		if (proc->pid != 0 &&
+			(*(volatile uint32 *) &proc->wait_event_info & 0xFF000000) == PG_WAIT_BUFFER_PIN)
+			return true;
+	}
+
+	return false;
+}
+
+/*
+ * Does anybody wait for a lock that this backend holds, or for a buffer that
+ * it may have pinned?
  */
 bool
-pgadm_blocking_anybody(void)
+pgadm_blocking_anybody(bool may_pin)
 {
+	if (may_pin && pin_is_wanted())
+		return true;
+
 	for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)
 	{
 		LWLock	   *partition = LockHashPartitionLockByIndex(i);

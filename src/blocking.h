@@ -13,6 +13,6 @@
 #ifndef PGADM_BLOCKING_H
 #define PGADM_BLOCKING_H
 
-extern bool pgadm_blocking_anybody(void);
+extern bool pgadm_blocking_anybody(bool may_pin);
 
 #endif							/* PGADM_BLOCKING_H */

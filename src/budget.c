@@ -118,17 +118,23 @@ pgadm_budget_set_lent(PgAdmSlot *slot, int entry, bool lent)
 }
 
 /*
- * Give back all that a backend holds; it is about to exit.
+ * Give back all that a backend holds; it is about to exit.  Returns the
+ * number of its queries.
  */
-void
+int
 pgadm_budget_clear(PgAdmSlot *slot)
 {
+	int			count = 0;
+
 	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
 	{
+		count += slot->entries[i].count;
 		account(&pgadm_shared->budget, &slot->entries[i], -1);
 		memset(&slot->entries[i], 0, sizeof(PgAdmEntry));
 	}
 	pgadm_budget_check();
+
+	return count;
 }
 
 /*
@@ -143,7 +149,14 @@ pgadm_budget_check(void)
 	for (int i = 0; i < pgadm_shared->nslots; i++)
 	{
 		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
-			account(&sums, &pgadm_shared->slots[i].entries[j], 1);
+		{
+			const PgAdmEntry *entry = &pgadm_shared->slots[i].entries[j];
+
+			if (entry->count < 0 || entry->workers < 0 || entry->memory < 0 ||
+				entry->over_budget < 0)
+				elog(PANIC, "more was given back than had been charged");
+			account(&sums, entry, 1);
+		}
 	}
 	if (memcmp(&sums, &pgadm_shared->budget, sizeof(PgAdmBudget)) != 0)
 		elog(PANIC, "budget does not equal the sum of its entries");

@@ -29,7 +29,7 @@ extern int	pgadm_budget_charge(PgAdmSlot *slot, const PgAdmEntry *query);
 extern void pgadm_budget_change(PgAdmSlot *slot, int entry,
 								const PgAdmChange *change);
 extern void pgadm_budget_set_lent(PgAdmSlot *slot, int entry, bool lent);
-extern void pgadm_budget_clear(PgAdmSlot *slot);
+extern int	pgadm_budget_clear(PgAdmSlot *slot);
 extern void pgadm_budget_check(void);
 
 #endif							/* PGADM_BUDGET_H */

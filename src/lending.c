@@ -10,6 +10,13 @@
  * budget for a while.  Shorter waits keep their worker: those of a hot row
  * are what a small budget makes fewer.
  *
+ * Some libraries wait for a remote server without telling PostgreSQL: dblink
+ * does, before version 17, and so does whatever a function in Perl or Python
+ * connects to.  So a process without any wait event is asked for at the kernel:
+ * if it is asleep and has not run at all meanwhile, it waits as well.  A wait
+ * for a disk is none of these, and where the kernel does not tell, nothing is
+ * lent.
+ *
  * Locking: runs in the sampler only.  What another backend waits for is read
  * from its PGPROC without a lock, as pg_stat_activity does; a stale answer is
  * corrected by the next look.
@@ -24,21 +31,44 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "host.h"
 #include "lending.h"
 #include "queue.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #define LEND_AFTER_MS	100
 
+/* Looks further apart than that have missed too much in between */
+#define LOOKS_APART_MS	500
+
 #define WAIT_CLASS(wait_event_info) ((wait_event_info) & 0xFF000000)
+
+/* How a backend was found in a look; in the same wait if all is the same */
+typedef struct Sight
+{
+	pid_t		pid;
+	bool		waits;			/* for something outside */
+	uint32		wait_event;
+	int64		cpu;			/* used so far, if there is no wait event */
+} Sight;
+
+/* Of each slot: the last look, and how long it has been like that */
+static struct
+{
+	Sight		sight;
+	int64		since;			/* pgadm_host_clock_us() */
+}		   *seen = NULL;
+
+static int64 looked_at = 0;
 
 /*
  * Is that a wait for something outside of this server's CPUs and disks?
  */
 static bool
-waits_outside(uint32 wait_event_info)
+is_outside(uint32 wait_event)
 {
-	switch (WAIT_CLASS(wait_event_info))
+	switch (WAIT_CLASS(wait_event))
 	{
 		case PG_WAIT_LOCK:
 		case PG_WAIT_BUFFER_PIN:
@@ -51,27 +81,62 @@ waits_outside(uint32 wait_event_info)
 }
 
 /*
+ * Is a process asleep that does not say what for?  cpu is a sum that grows
+ * whenever it has run, of nanoseconds and, where those are not counted, of
+ * ticks.
+ */
+static bool
+is_asleep(pid_t pid, int64 *cpu)
+{
+	PgAdmHost	host = {.root = ""};
+	PgAdmHostProcess process;
+	PgAdmHostSched sched;
+
+	if (!pgadm_host_process(&host, pid, &process) || process.state != 'S' ||
+		!pgadm_host_sched(&host, pid, &sched))
+		return false;
+
+	*cpu = sched.run_ns + process.utime + process.stime;
+	return true;
+}
+
+static void
+look_at_process(const PgAdmSlot *slot, const PGPROC *proc, Sight *sight)
+{
+	memset(sight, 0, sizeof(*sight));
+	sight->pid = slot->pid;
+	sight->wait_event = *(const volatile uint32 *) &proc->wait_event_info;
+	if (sight->wait_event == 0)
+		sight->waits = is_asleep(slot->pid, &sight->cpu);
+	else
+		sight->waits = is_outside(sight->wait_event);
+}
+
+/*
  * Has this backend been in its wait for long?  Of locks the beginning is
  * known; of the others, that every look since has found the same.
  */
 static bool
-has_waited(PgAdmSlot *slot, PGPROC *proc, uint32 wait_event_info, TimestampTz now)
+has_waited(int number, const Sight *sight, PGPROC *proc, int64 now)
 {
-	TimestampTz since = slot->seen_since;
+	bool		same = now - looked_at < LOOKS_APART_MS * INT64CONST(1000) &&
+		memcmp(&seen[number].sight, sight, sizeof(Sight)) == 0;
 
-	if (slot->seen_wait_event != wait_event_info)
+	if (!same)
 	{
-		slot->seen_wait_event = wait_event_info;
-		slot->seen_since = since = now;
-	}
-	if (WAIT_CLASS(wait_event_info) == PG_WAIT_LOCK)
-	{
-		since = pg_atomic_read_u64(&proc->waitStart);
-		if (since == 0)
-			return false;
+		seen[number].sight = *sight;
+		seen[number].since = now;
 	}
 
-	return TimestampDifferenceExceeds(since, now, LEND_AFTER_MS);
+	if (WAIT_CLASS(sight->wait_event) == PG_WAIT_LOCK)
+	{
+		TimestampTz since = pg_atomic_read_u64(&proc->waitStart);
+
+		return since != 0 &&
+			TimestampDifferenceExceeds(since, GetCurrentTimestamp(), LEND_AFTER_MS);
+	}
+	return sight->waits &&
+		now - seen[number].since >= LEND_AFTER_MS * INT64CONST(1000);
 }
 
 /*
@@ -93,36 +158,48 @@ look_at_entries(const PgAdmSlot *slot, bool *holds, bool *lent)
 }
 
 /*
+ * Look at one backend's queries, if it has any.
+ */
+static void
+look_at_slot(int number, int64 now)
+{
+	const PgAdmSlot *slot = &pgadm_shared->slots[number];
+	PGPROC	   *proc = GetPGProcByNumber(number);
+	Sight		sight;
+	bool		holds;
+	bool		lent;
+	bool		waited;
+
+	look_at_entries(slot, &holds, &lent);
+	if (!holds && !lent)
+	{
+		seen[number].sight.pid = 0;
+		return;
+	}
+
+	look_at_process(slot, proc, &sight);
+	waited = has_waited(number, &sight, proc, now);
+
+	/* Without a wait event, a new wait is all that shows it went on. */
+	if (lent && (!sight.waits || (sight.wait_event == 0 && !waited)))
+		pgadm_queue_lend(number, false);
+	else if (holds && waited)
+		pgadm_queue_lend(number, true);
+}
+
+/*
  * Look at every query that runs, and at every one that has lent.
  */
 void
 pgadm_lending_look(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now = pgadm_host_clock_us();
+
+	if (seen == NULL)
+		seen = MemoryContextAllocZero(TopMemoryContext,
+									  pgadm_shared->nslots * sizeof(*seen));
 
 	for (int i = 0; i < pgadm_shared->nslots; i++)
-	{
-		PgAdmSlot  *slot = &pgadm_shared->slots[i];
-		PGPROC	   *proc = GetPGProcByNumber(i);
-		uint32		wait_event_info;
-		bool		holds;
-		bool		lent;
-
-		look_at_entries(slot, &holds, &lent);
-		if (!holds && !lent)
-		{
-			slot->seen_wait_event = 0;
-			continue;
-		}
-
-		wait_event_info = *(volatile uint32 *) &proc->wait_event_info;
-		if (!waits_outside(wait_event_info))
-		{
-			slot->seen_wait_event = 0;
-			if (lent)
-				pgadm_queue_lend(i, false);
-		}
-		else if (has_waited(slot, proc, wait_event_info, now) && holds)
-			pgadm_queue_lend(i, true);
-	}
+		look_at_slot(i, now);
+	looked_at = now;
 }

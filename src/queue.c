@@ -36,6 +36,7 @@
 
 #include "breakers.h"
 #include "compat.h"
+#include "host.h"
 #include "miscadmin.h"
 #include "queue.h"
 #include "stats.h"
@@ -57,6 +58,8 @@ typedef struct Wakeups
 	int			procno[MAX_WAKEUPS];
 } Wakeups;
 
+static void check_queue(void);
+
 static void
 lock_queue(Wakeups *wakeups)
 {
@@ -67,6 +70,7 @@ lock_queue(Wakeups *wakeups)
 static void
 unlock_queue(const Wakeups *wakeups)
 {
+	check_queue();
 	LWLockRelease(pgadm_shared->lock);
 	for (int i = 0; i < wakeups->n; i++)
 		SetLatch(&GetPGProcByNumber(wakeups->procno[i])->procLatch);
@@ -90,10 +94,14 @@ slot_number(const PgAdmSlot *slot)
 	return slot - pgadm_shared->slots;
 }
 
+/*
+ * Is that longer ago?  By a clock that does not jump, since nobody may wait
+ * for long only because the time of day was set back.
+ */
 static bool
-older_than(TimestampTz since, TimestampTz now, int ms)
+older_than(int64 since_us, int64 now_us, int ms)
 {
-	return since != 0 && TimestampDifferenceExceeds(since, now, ms);
+	return since_us != 0 && now_us - since_us >= ms * INT64CONST(1000);
 }
 
 /*
@@ -114,7 +122,7 @@ attainable(const PgAdmClaim *claim)
  */
 typedef struct Search
 {
-	TimestampTz now;
+	int64		now_us;			/* pgadm_host_clock_us() */
 	PgAdmBudgetState state;
 	PgAdmSlot  *front;			/* the first that can be hoped to fit */
 	bool		reserved;		/* what is free is saved up for the front */
@@ -138,9 +146,9 @@ search_list(dlist_head *list, Search *search)
 		{
 			search->front = slot;
 			if (waiter->front_since == 0)
-				waiter->front_since = search->now;
+				waiter->front_since = search->now_us;
 			search->reserved = !fits &&
-				older_than(waiter->front_since, search->now, PATIENCE_MS);
+				older_than(waiter->front_since, search->now_us, PATIENCE_MS);
 		}
 		if (fits)
 			return slot;
@@ -159,12 +167,12 @@ search_list(dlist_head *list, Search *search)
  * Who may be admitted now?  Returns NULL if nobody.
  */
 static PgAdmSlot *
-find_next(Search *search, TimestampTz now)
+find_next(Search *search)
 {
 	PgAdmQueue *queue = &pgadm_shared->queue;
 	PgAdmSlot  *next;
 
-	search->now = now;
+	search->now_us = pgadm_host_clock_us();
 	search->state = pgadm_budget_state();
 	search->front = NULL;
 	search->reserved = false;
@@ -175,6 +183,78 @@ find_next(Search *search, TimestampTz now)
 	if (next == NULL && !search->reserved)
 		next = search_list(&queue->waiters, search);
 	return next;
+}
+
+#ifdef PGADM_ASSERTIONS
+
+static void
+verify(bool holds, const char *what)
+{
+	if (!holds)
+		elog(PANIC, "admission queue: %s", what);
+}
+
+/*
+ * Every waiter of a list is linked into the right one, as a waiter.
+ */
+static int
+check_list(dlist_head *list, bool ahead)
+{
+	dlist_iter	iter;
+	int			n = 0;
+
+	dlist_foreach(iter, list)
+	{
+		const PgAdmWaiter *waiter = &slot_of(iter.cur)->waiter;
+
+		verify(waiter->state == PGADM_WAITING, "somebody is linked who does not wait");
+		verify(waiter->ahead == ahead, "somebody waits in the wrong list");
+		verify(++n <= pgadm_shared->nslots, "a list has no end");
+	}
+	return n;
+}
+
+#endif
+
+/*
+ * In a build with assertions, check what must be true whenever the lock is
+ * free: those linked are those that wait, the counters add up, and if
+ * anybody could be admitted, somebody has been woken to see to it.
+ */
+static void
+check_queue(void)
+{
+#ifdef PGADM_ASSERTIONS
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	int			waiting = 0;
+	Search		search;
+
+	for (int i = 0; i < pgadm_shared->nslots; i++)
+	{
+		const PgAdmSlot *slot = &pgadm_shared->slots[i];
+
+		if (slot->waiter.state == PGADM_WAITING)
+			waiting++;
+		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
+			verify(slot->entries[j].count > 0 ||
+				   (slot->entries[j].workers == 0 && slot->entries[j].memory == 0),
+				   "an entry without a query holds something");
+	}
+	verify(queue->queued == waiting, "the number of waiters is wrong");
+	verify(check_list(&queue->ahead, true) + check_list(&queue->waiters, false) == waiting,
+		   "somebody who waits is not linked");
+
+	verify(queue->woken < 0 ||
+		   pgadm_shared->slots[queue->woken].waiter.state == PGADM_WAITING,
+		   "somebody was woken who does not wait");
+	verify(queue->woken >= 0 || find_next(&search) == NULL,
+		   "a wake-up is missing");
+
+	verify(pgadm_stats_get(PGADM_SUBMITTED) ==
+		   pgadm_stats_get(PGADM_ADMITTED) + pgadm_stats_get(PGADM_REJECTED) +
+		   pgadm_stats_get(PGADM_CANCELLED_WHILE_QUEUED) + queue->queued,
+		   "the counters do not add up");
+#endif
 }
 
 /*
@@ -277,10 +357,10 @@ dispatch(Wakeups *wakeups, TimestampTz now)
 	PgAdmSlot  *next;
 	Search		search;
 
-	while ((next = find_next(&search, now)) != NULL)
+	while ((next = find_next(&search)) != NULL)
 	{
 		if (next == search.front && wakeups->n < MAX_WAKEUPS - 1 &&
-			older_than(next->waiter.front_since, now, HANDOFF_MS))
+			older_than(next->waiter.front_since, search.now_us, HANDOFF_MS))
 		{
 			grant(next, now);
 			wakeups->procno[wakeups->n++] = slot_number(next);
@@ -290,7 +370,7 @@ dispatch(Wakeups *wakeups, TimestampTz now)
 		if (queue->woken < 0)
 		{
 			queue->woken = slot_number(next);
-			queue->woken_at = now;
+			queue->woken_at = search.now_us;
 			wakeups->procno[wakeups->n++] = slot_number(next);
 		}
 		break;
@@ -449,10 +529,11 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
 	if (!request->enforce)
 		input.queued += pgadm_shared->budget.over_budget;
 
-	if (!request->ahead && pgadm_shared->queue.queued > 0)
+	if (pgadm_shared->queue.queued > 0)
 	{
-		(void) find_next(&search, now);
-		input.reserved = search.reserved;
+		(void) find_next(&search);
+		input.reserved = search.reserved &&
+			(!request->ahead || search.front->waiter.ahead);
 	}
 
 	return pgadm_policy_decide(&input, reason);
@@ -565,7 +646,7 @@ pgadm_queue_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 		if (queue->woken == slot_number(slot))
 			queue->woken = -1;
 
-		if (!enforce || find_next(&search, now) == slot)
+		if (!enforce || find_next(&search) == slot)
 		{
 			admit_waiter(slot, now, outcome);
 			outcome->verdict = PGADM_RUN;
@@ -675,7 +756,7 @@ pgadm_queue_exit(void)
 
 	lock_queue(&wakeups);
 	leave(slot);
-	pgadm_budget_clear(slot);
+	pgadm_stats_add(PGADM_COMPLETED, pgadm_budget_clear(slot));
 	dispatch(&wakeups, GetCurrentTimestamp());
 	unlock_queue(&wakeups);
 }
@@ -880,9 +961,9 @@ pgadm_queue_rescue(void)
 	Wakeups		wakeups;
 
 	lock_queue(&wakeups);
-	if (queue->woken >= 0 && older_than(queue->woken_at, now, WOKEN_MS))
+	if (queue->woken >= 0 && older_than(queue->woken_at, pgadm_host_clock_us(), WOKEN_MS))
 		queue->woken = -1;
-	else if (queue->woken < 0 && find_next(&search, now) != NULL)
+	else if (queue->woken < 0 && find_next(&search) != NULL)
 		pgadm_stats_count(PGADM_RESCUED);
 	dispatch(&wakeups, now);
 	unlock_queue(&wakeups);

@@ -90,7 +90,7 @@ typedef struct PgAdmWaiter
 	double		plan_cost;
 	uint64		query_id;
 	TimestampTz enqueued_at;
-	TimestampTz front_since;	/* when it became the next in turn, or 0 */
+	int64		front_since;	/* when it became the next in turn, or 0 */
 } PgAdmWaiter;
 
 /*
@@ -104,10 +104,6 @@ typedef struct PgAdmSlot
 	uint32		activity;		/* statements begun; by its owner, no lock */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
-
-	/* Only read and written by the sampler, without the lock */
-	uint32		seen_wait_event;
-	TimestampTz seen_since;
 } PgAdmSlot;
 
 /*
@@ -133,7 +129,7 @@ typedef struct PgAdmQueue
 	dlist_head	waiters;
 	int			queued;			/* in both lists */
 	int			woken;			/* slot woken that has not answered, or -1 */
-	TimestampTz woken_at;
+	int64		woken_at;
 } PgAdmQueue;
 
 /*

@@ -33,7 +33,13 @@ static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
 void
 pgadm_stats_count(PgAdmCounter counter)
 {
-	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], 1);
+	pgadm_stats_add(counter, 1);
+}
+
+void
+pgadm_stats_add(PgAdmCounter counter, int n)
+{
+	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], n);
 }
 
 uint64
@@ -60,8 +66,12 @@ void
 pgadm_stats_waited(int64 wait_us)
 {
 	PgAdmStats *stats = &pgadm_shared->stats;
-	uint64		ms = Max(wait_us, 0) / 1000;
-	int			bucket = ms == 0 ? 0 : pg_leftmost_one_pos64(ms) + 1;
+	uint64		ms;
+	int			bucket;
+
+	wait_us = Max(wait_us, 0);	/* the time of day may have been set back */
+	ms = wait_us / 1000;
+	bucket = ms == 0 ? 0 : pg_leftmost_one_pos64(ms) + 1;
 
 	pgadm_stats_count(PGADM_WAITED);
 	stats->wait_histogram[Min(bucket, PGADM_WAIT_BUCKETS - 1)]++;

@@ -16,6 +16,7 @@
 #include "shared.h"
 
 extern void pgadm_stats_count(PgAdmCounter counter);
+extern void pgadm_stats_add(PgAdmCounter counter, int n);
 extern uint64 pgadm_stats_get(PgAdmCounter counter);
 extern void pgadm_stats_rejected(PgAdmReason reason);
 extern void pgadm_stats_waited(int64 wait_us);
