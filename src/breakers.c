@@ -102,6 +102,9 @@ pgadm_breakers_refuse(int statements, TimestampTz now, bool count)
 										  load->interval_ms);
 	bool		refuse = false;
 
+	if (load->ntripped == 0)
+		return false;
+
 	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
 	{
 		PgAdmBreaker *breaker = breaker_at(i);
@@ -114,6 +117,23 @@ pgadm_breakers_refuse(int statements, TimestampTz now, bool count)
 			breaker->warned++;
 	}
 	return refuse;
+}
+
+/*
+ * Count the tripped breakers again, after a change.
+ */
+static void
+count_tripped(void)
+{
+	int			ntripped = 0;
+
+	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
+	{
+		if (breaker_at(i)->kind != PGADM_BREAKER_UNUSED &&
+			breaker_at(i)->state.tripped)
+			ntripped++;
+	}
+	pgadm_shared->load.ntripped = ntripped;
 }
 
 /*
@@ -245,6 +265,7 @@ update_breaker(PgAdmBreaker *breaker, double threshold, int statements,
 	breaker->statements = statements;
 	breaker->warn_only = warn_only;
 	event = pgadm_load_breaker_update(&breaker->state, threshold, value, now);
+	count_tripped();
 	*copy = *breaker;
 	LWLockRelease(pgadm_shared->lock);
 
@@ -385,6 +406,7 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 		memcpy(breaker->reason, reason, len);
 		breaker->reason[len] = '\0';
 		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(1), now);
+		count_tripped();
 		done = true;
 	}
 	LWLockRelease(pgadm_shared->lock);
@@ -428,6 +450,7 @@ pgadm_untrip_1_0(PG_FUNCTION_ARGS)
 
 		was_tripped = pgadm_breakers_is_tripped(breaker, ALL_STATEMENTS, true, now);
 		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
+		count_tripped();
 	}
 	LWLockRelease(pgadm_shared->lock);
 

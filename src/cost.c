@@ -12,10 +12,10 @@
  * are added up.  The table "rules" says which node keeps what and why.
  *
  * The walk is pure: no shared memory, no lock, no catalog, no setting.  It
- * allocates nothing, unless the plan has subplans.  A plan without any operator
- * that keeps tuples needs exactly 0 bytes, so that plain OLTP has nothing to
- * wait for.  Otherwise the executor's own state is charged too, by the number
- * of plan nodes, because it is most of what a small query allocates.
+ * allocates nothing, unless the plan has subplans.  A cheap plan without any
+ * operator that keeps tuples needs exactly 0 bytes, so that plain OLTP has
+ * nothing to wait for.  Otherwise the executor's own state is charged too, by
+ * the plan's nodes, because it is most of what a small query allocates.
  *
  * Amounts are what the executor's memory contexts allocate, not what the tuples
  * fill: chunks are rounded up, blocks and tables double.  The constants below
@@ -45,12 +45,14 @@
 #include "cost.h"
 
 /*
- * The planner's rows and groups are taken this many times before anything else,
- * and rows these more.  They are often less than the truth, by the more the more
- * conditions and joins went into them, and a few relatively more than many.
+ * The planner's rows are taken this many times before anything else.  Those of a
+ * whole table it knows well.  Others are often less than the truth, and a few
+ * rows are relatively further off than many: one comparison of two columns, which
+ * it takes to be true for a third of the rows, is enough to be off by two.
  */
-#define ROW_FACTOR				1.5
-#define ROW_SLACK				100
+#define SURE_FACTOR				1.2
+#define UNSURE_FACTOR			2.0
+#define UNSURE_ROWS				100
 
 /* Memory contexts (aset.c, generation.c). */
 #define CONTEXT_BYTES			8192	/* the first block of any context */
@@ -100,6 +102,9 @@
 #define INDEX_SCAN_BYTES		(CONTEXT_BYTES + 28 * 1024)
 #define INDEX_TUPLES_BYTES		(2 * BLCKSZ)
 #define AGG_NODE_BYTES			(2 * CONTEXT_BYTES)
+
+/* Below this a plan that keeps no tuples is free, see above. */
+#define EXECUTOR_MIN_COST		1000
 
 /* The most fields with expressions that a kind of node has, see "rules". */
 #define MAX_EXPRS				5
@@ -327,18 +332,64 @@ block_bytes(double used, double max_block)
 	return total;
 }
 
-/* Rows or groups to reckon with where that many are expected. */
-static double
-with_margin(double expected)
+/* Does a node return all rows of tables, whose number the planner knows? */
+static bool
+returns_whole_tables(const Plan *plan)
 {
-	return Max(expected, 1) * ROW_FACTOR;
+	ListCell   *lc;
+
+	if (plan == NULL || plan->qual != NIL)
+		return false;
+
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+			return true;
+		case T_IndexScan:
+			return ((const IndexScan *) plan)->indexqual == NIL;
+		case T_IndexOnlyScan:
+			return ((const IndexOnlyScan *) plan)->indexqual == NIL;
+		case T_SubqueryScan:
+			return returns_whole_tables(((const SubqueryScan *) plan)->subplan);
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_Material:
+		case T_Gather:
+		case T_GatherMerge:
+			return returns_whole_tables(outerPlan(plan));
+		case T_Append:
+			foreach(lc, ((const Append *) plan)->appendplans)
+			{
+				if (!returns_whole_tables((const Plan *) lfirst(lc)))
+					return false;
+			}
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Rows to reckon with where a node is expected to return that many. */
+static double
+with_margin(const Plan *plan, double expected)
+{
+	if (returns_whole_tables(plan))
+		return Max(expected, 1) * SURE_FACTOR;
+	return Max(expected, 1) * UNSURE_FACTOR + UNSURE_ROWS;
 }
 
 /* Rows that a node returns, in each of the processes that run it. */
 static double
 rows_of(const Plan *plan)
 {
-	return with_margin(plan->plan_rows) + ROW_SLACK;
+	return with_margin(plan, plan->plan_rows);
+}
+
+/* Groups to reckon with: there are no more than rows. */
+static double
+groups_of(const Plan *input, double expected)
+{
+	return Min(Max(expected, 1) * UNSURE_FACTOR, rows_of(input));
 }
 
 /* A row as the executor keeps it, a MinimalTuple, without chunk header. */
@@ -561,7 +612,7 @@ charge_project_set(const Plan *plan, CostWalk *walk)
 		if (IsA(expr, FuncExpr) && ((FuncExpr *) expr)->funcretset &&
 			((FuncExpr *) expr)->funcid >= FirstNormalObjectId)
 			charge(walk, plan,
-				   store_bytes(with_margin(rows), tuple_bytes(plan), walk->work_mem, &basis),
+				   store_bytes(with_margin(NULL, rows), tuple_bytes(plan), walk->work_mem, &basis),
 				   basis);
 	}
 }
@@ -645,7 +696,8 @@ charge_hash(const Plan *plan, CostWalk *walk)
 {
 	const Plan *input = outerPlan(plan);
 	bool		shared = plan->parallel_aware;
-	double		rows = shared ? with_margin(((const Hash *) plan)->rows_total) + ROW_SLACK : rows_of(input);
+	double		rows = shared ? with_margin(input, ((const Hash *) plan)->rows_total) :
+		rows_of(input);
 	double		tuple = HASH_TUPLE_HEADER + tuple_bytes(input);
 	double		buckets = Max(next_power_of_2(rows), HASH_MIN_BUCKETS) * sizeof(void *);
 	double		limit = walk->hash_mem * (shared ? walk->workers + 1 : 1);
@@ -690,7 +742,7 @@ charge_memoize(const Plan *plan, CostWalk *walk)
 	double		counted = HASH_ENTRY_BYTES + 24 + key + rows * (16 + tuple);
 	double		taken = chunk_bytes(24) + chunk_bytes(key) +
 		rows * (chunk_bytes(16) + chunk_bytes(tuple));
-	double		entries = memoize->est_entries > 0 ? with_margin(memoize->est_entries) : 0;
+	double		entries = memoize->est_entries * UNSURE_FACTOR;
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 
 	if (entries == 0 || entries * counted > walk->hash_mem)
@@ -721,7 +773,7 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 		return;
 
 	if (walk->pages >= 0)
-		pages = Min(pages, with_margin(walk->pages));
+		pages = Min(pages, with_margin(NULL, walk->pages));
 	if (pages > limit)
 	{
 		basis = PGADM_COST_AT_LIMIT;
@@ -756,7 +808,7 @@ charge_recursive_union(const Plan *plan, CostWalk *walk)
 	if (node->numCols > 0)
 	{
 		basis = PGADM_COST_UNLIMITED;
-		bytes += group_table_bytes(with_margin(node->numGroups),
+		bytes += group_table_bytes(Max(node->numGroups, 1) * UNSURE_FACTOR,
 								   chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE);
 	}
 	charge(walk, plan, bytes, basis);
@@ -769,7 +821,7 @@ charge_setop(const Plan *plan, CostWalk *walk)
 
 	if (setop->strategy == SETOP_HASHED)
 		charge(walk, plan,
-			   group_table_bytes(with_margin(setop->numGroups),
+			   group_table_bytes(groups_of(outerPlan(plan), setop->numGroups),
 								 chunk_bytes(tuple_bytes(outerPlan(plan))) +
 								 chunk_bytes(PER_GROUP_BYTES),
 								 ALLOCSET_DEFAULT_MAXSIZE),
@@ -904,13 +956,14 @@ charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
 	if (state > 0)
 		group += chunk_bytes(state) * (shape->internal > 0 ? INTERNAL_STATE_FACTOR : 1);
 
-	bytes = group_table_bytes(with_margin(agg->numGroups), group, max_block);
+	bytes = group_table_bytes(groups_of(shape->input, agg->numGroups), group, max_block);
 	foreach(lc, agg->chain)
 	{
 		const Agg  *link = lfirst_node(Agg, lc);
 
 		if (link->aggstrategy == AGG_HASHED)
-			bytes += group_table_bytes(with_margin(link->numGroups), group, max_block);
+			bytes += group_table_bytes(groups_of(shape->input, link->numGroups),
+									   group, max_block);
 	}
 	if (bytes > walk->hash_mem)
 		bytes = at_limit(walk->hash_mem, &basis);
@@ -1334,7 +1387,7 @@ pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params
 	if (stmt->subplans != NIL)
 		walk_other_subplans(&walk);
 
-	if (walk.memory > 0)
+	if (walk.memory > 0 || cost->plan_cost >= EXECUTOR_MIN_COST)
 	{
 		charge_as(&walk, &executor_rule, NULL,
 				  EXECUTOR_BYTES + walk.executor, 1,

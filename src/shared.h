@@ -240,6 +240,7 @@ typedef struct PgAdmServerLoad
 	PgAdmLoadValue throttle_rate;	/* queued or refused per s, last sample */
 	PgAdmLoadValue service_rate;	/* completed per s, smoothed */
 	PgAdmLoadWarning warnings[PGADM_NWARNINGS];
+	int			ntripped;		/* breakers that are, warn_only ones too */
 	PgAdmBreaker breakers[PGADM_MAX_BREAKERS];
 } PgAdmServerLoad;
 
