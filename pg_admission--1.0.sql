@@ -238,6 +238,53 @@ COMMENT ON COLUMN pg_stat_admission.cpu_busy_us_total IS
 COMMENT ON COLUMN pg_stat_admission.stats_reset IS
 'when the statistics were last reset';
 
+CREATE FUNCTION pg_stat_admission_roles(
+    OUT usesysid oid,
+    OUT datid oid,
+    OUT submitted bigint,
+    OUT admitted bigint,
+    OUT waited bigint,
+    OUT rejected bigint,
+    OUT would_have_rejected bigint,
+    OUT wait_ms_total double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgadm_roles_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION pg_stat_admission_roles() IS
+'cumulative statistics of admission control by role and database; use the view of the same name';
+
+CREATE VIEW pg_stat_admission_roles AS
+    SELECT s.usesysid, r.rolname AS usename, s.datid, d.datname,
+           s.submitted, s.admitted, s.waited, s.rejected,
+           s.would_have_rejected, s.wait_ms_total
+    FROM pg_stat_admission_roles() s
+    LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.usesysid
+    LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.datid;
+
+COMMENT ON VIEW pg_stat_admission_roles IS
+'cumulative statistics of admission control by role and database since pg_stat_admission.stats_reset; of other roles only who they are (since 1.0)';
+COMMENT ON COLUMN pg_stat_admission_roles.usesysid IS
+'OID of the role; null for all those together for which there was no room';
+COMMENT ON COLUMN pg_stat_admission_roles.usename IS
+'name of the role that the session authenticated as';
+COMMENT ON COLUMN pg_stat_admission_roles.datid IS
+'OID of the database; null likewise';
+COMMENT ON COLUMN pg_stat_admission_roles.datname IS
+'name of the database';
+COMMENT ON COLUMN pg_stat_admission_roles.submitted IS
+'queries that asked for admission';
+COMMENT ON COLUMN pg_stat_admission_roles.admitted IS
+'queries admitted, at once or after a wait';
+COMMENT ON COLUMN pg_stat_admission_roles.waited IS
+'queries admitted after a wait';
+COMMENT ON COLUMN pg_stat_admission_roles.rejected IS
+'queries refused, for any reason';
+COMMENT ON COLUMN pg_stat_admission_roles.would_have_rejected IS
+'queries that mode observe let run, and mode enforce would have refused';
+COMMENT ON COLUMN pg_stat_admission_roles.wait_ms_total IS
+'time that admitted queries have waited, in milliseconds';
+
 CREATE FUNCTION pg_admission_load(
     OUT sampled_at timestamp with time zone,
     OUT cpu_wait_us bigint,
@@ -395,4 +442,4 @@ COMMENT ON FUNCTION pg_admission_reset() IS
 REVOKE ALL ON FUNCTION pg_admission_reset() FROM PUBLIC;
 
 GRANT SELECT ON pg_admission_status, pg_admission_queries, pg_stat_admission,
-    pg_admission_load, pg_admission_breakers, pg_admission_warnings TO PUBLIC;
+    pg_stat_admission_roles, pg_admission_load, pg_admission_breakers, pg_admission_warnings TO PUBLIC;

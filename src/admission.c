@@ -188,20 +188,29 @@ exit_callback(int code, Datum arg)
 }
 
 /*
+ * Make this backend's slot its own, the first time that it is needed.
+ */
+static void
+join_queue(void)
+{
+	static bool joined = false;
+
+	if (joined)
+		return;
+	on_shmem_exit(exit_callback, (Datum) 0);
+	pgadm_queue_join(MyProcPid, MyProc->roleId, MyDatabaseId);
+	joined = true;
+}
+
+/*
  * Make a record for a query that is about to be admitted.
  */
 static PgAdmAdmission *
 new_admission(QueryDesc *queryDesc)
 {
-	static bool registered = false;
 	PgAdmAdmission *admission;
 
-	if (!registered)
-	{
-		pgadm_queue_join(MyProcPid, MyProc->roleId);
-		on_shmem_exit(exit_callback, (Datum) 0);
-		registered = true;
-	}
+	join_queue();
 
 	admission = MemoryContextAllocZero(TopMemoryContext, sizeof(PgAdmAdmission));
 	admission->queryDesc = queryDesc;
@@ -597,6 +606,7 @@ pgadm_admission_plan(Query *query)
 		pgadm_exemption_query_is_light(query))
 		return;
 
+	join_queue();
 	if (pgadm_queue_refuses(&request, &outcome))
 	{
 		planned_draw.lxid = InvalidLocalTransactionId;

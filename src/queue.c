@@ -327,8 +327,8 @@ admit_waiter(PgAdmSlot *slot, TimestampTz now, PgAdmOutcome *outcome)
 
 	unlink_waiter(slot);
 	charge(slot, &request, false, waiter->enqueued_at, now, outcome);
-	pgadm_stats_count(PGADM_ADMITTED);
-	pgadm_stats_waited(now - waiter->enqueued_at);
+	pgadm_stats_admitted(slot);
+	pgadm_stats_waited(slot, now - waiter->enqueued_at);
 }
 
 /*
@@ -476,13 +476,14 @@ is_shed(const PgAdmRequest *request, TimestampTz now)
  * Fill in what a refused request would have needed.
  */
 static void
-reject(const PgAdmClaim *claim, PgAdmReason reason, PgAdmOutcome *outcome)
+reject(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmReason reason,
+	   PgAdmOutcome *outcome)
 {
 	outcome->verdict = PGADM_REJECT;
 	outcome->reason = reason;
 	outcome->workers = claim->workers;
 	outcome->memory = claim->memory;
-	pgadm_stats_rejected(reason);
+	pgadm_stats_rejected(slot, reason);
 	pgadm_stats_count(PGADM_THROTTLED);
 }
 
@@ -490,12 +491,12 @@ reject(const PgAdmClaim *claim, PgAdmReason reason, PgAdmOutcome *outcome)
  * Mode "observe": whatever the decision, count it and run.
  */
 static PgAdmVerdict
-observe(PgAdmVerdict verdict, bool *over_budget)
+observe(PgAdmSlot *slot, PgAdmVerdict verdict, bool *over_budget)
 {
 	if (verdict == PGADM_QUEUE)
 		pgadm_stats_count(PGADM_WOULD_HAVE_WAITED);
 	else if (verdict == PGADM_REJECT)
-		pgadm_stats_count(PGADM_WOULD_HAVE_REJECTED);
+		pgadm_stats_would_have_rejected(slot);
 	else
 		return verdict;
 
@@ -543,13 +544,14 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
  * This backend is going to use its slot.
  */
 void
-pgadm_queue_join(pid_t pid, Oid role)
+pgadm_queue_join(pid_t pid, Oid role, Oid database)
 {
 	PgAdmSlot  *slot = my_slot();
 
 	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
 	slot->pid = pid;
 	slot->role = role;
+	pgadm_stats_join(slot, role, database);
 	LWLockRelease(pgadm_shared->lock);
 }
 
@@ -574,13 +576,13 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 
 	outcome->verdict = decide(request, now, &outcome->reason);
 	if (!request->enforce)
-		outcome->verdict = observe(outcome->verdict, &over_budget);
+		outcome->verdict = observe(slot, outcome->verdict, &over_budget);
 	if (!resumes || outcome->verdict == PGADM_QUEUE ||
 		outcome->verdict == PGADM_REJECT)
-		pgadm_stats_count(PGADM_SUBMITTED);
+		pgadm_stats_submitted(slot);
 	if (outcome->verdict == PGADM_REJECT)
 	{
-		reject(&request->claim, outcome->reason, outcome);
+		reject(slot, &request->claim, outcome->reason, outcome);
 		if (outcome->reason == PGADM_REASON_BREAKER)
 			describe_breakers(request->statements, now, outcome);
 	}
@@ -590,7 +592,7 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	{
 		charge(slot, request, over_budget, 0, now, outcome);
 		if (!resumes)
-			pgadm_stats_count(PGADM_ADMITTED);
+			pgadm_stats_admitted(slot);
 		if (outcome->verdict == PGADM_FORCE)
 			pgadm_stats_count(PGADM_FORCED);
 	}
@@ -654,7 +656,7 @@ pgadm_queue_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 		else if (outcome->reason != PGADM_REASON_NONE)
 		{
 			unlink_waiter(slot);
-			reject(&slot->waiter.claim, outcome->reason, outcome);
+			reject(slot, &slot->waiter.claim, outcome->reason, outcome);
 		}
 		dispatch(&wakeups, now);
 	}
@@ -798,6 +800,7 @@ pgadm_queue_may_refuse(const PgAdmRequest *request)
 bool
 pgadm_queue_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 {
+	PgAdmSlot  *slot = my_slot();
 	PgAdmClaim	least = {.workers = 1};
 	TimestampTz now = GetCurrentTimestamp();
 	PgAdmReason reason;
@@ -808,8 +811,8 @@ pgadm_queue_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	reason = refusal(request, now);
 	if (reason != PGADM_REASON_NONE)
 	{
-		pgadm_stats_count(PGADM_SUBMITTED);
-		reject(&least, reason, outcome);
+		pgadm_stats_submitted(slot);
+		reject(slot, &least, reason, outcome);
 		if (reason == PGADM_REASON_BREAKER)
 			describe_breakers(request->statements, now, outcome);
 		describe(outcome);

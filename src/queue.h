@@ -58,7 +58,7 @@ typedef struct PgAdmOutcome
 	PgAdmTripped tripped[PGADM_MAX_BREAKERS];
 } PgAdmOutcome;
 
-extern void pgadm_queue_join(pid_t pid, Oid role);
+extern void pgadm_queue_join(pid_t pid, Oid role, Oid database);
 extern void pgadm_queue_submit(const PgAdmRequest *request,
 							   PgAdmOutcome *outcome);
 extern void pgadm_queue_poll(bool enforce, bool timed_out,

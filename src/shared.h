@@ -101,6 +101,7 @@ typedef struct PgAdmSlot
 {
 	pid_t		pid;			/* of the backend that used it last */
 	Oid			role;			/* that it authenticated as */
+	int			role_stats;		/* index of its counters */
 	uint32		activity;		/* statements begun; by its owner, no lock */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
@@ -165,6 +166,24 @@ typedef enum PgAdmCounter
 
 #define PGADM_NCOUNTERS	(PGADM_RESCUED + 1)
 
+/* Roles and databases whose queries are counted apart; the rest are summed */
+#define PGADM_MAX_ROLE_STATS	256
+
+/*
+ * The counters of one role in one database; of all others in the first.
+ */
+typedef struct PgAdmRoleStats
+{
+	Oid			role;
+	Oid			database;
+	uint64		submitted;
+	uint64		admitted;
+	uint64		waited;
+	uint64		rejected;
+	uint64		would_have_rejected;
+	int64		wait_us_total;
+} PgAdmRoleStats;
+
 /*
  * Cumulative statistics.  The counters are atomic so that a bypassed query
  * can be counted without the lock; those of the others change under it.
@@ -178,6 +197,8 @@ typedef struct PgAdmStats
 	int64		cpu_wait_us_base;	/* of the growing totals, at the reset */
 	int64		cpu_busy_us_base;
 	TimestampTz reset_at;
+	int			nroles;			/* 1, for the rest, and those in use */
+	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
 } PgAdmStats;
 
 /*

@@ -48,22 +48,72 @@ pgadm_stats_get(PgAdmCounter counter)
 	return pg_atomic_read_u64(&pgadm_shared->stats.counters[counter]);
 }
 
+static PgAdmRoleStats *
+role_stats(PgAdmSlot *slot)
+{
+	return &pgadm_shared->stats.roles[slot->role_stats];
+}
+
 /*
- * Count a refused query.  The caller holds the admission lock.
+ * Find, or make, the counters of a backend's role in its database.  When
+ * there is no room it is counted with the rest.
  */
 void
-pgadm_stats_rejected(PgAdmReason reason)
+pgadm_stats_join(PgAdmSlot *slot, Oid role, Oid database)
 {
+	PgAdmStats *stats = &pgadm_shared->stats;
+	int			i = 1;
+
+	while (i < stats->nroles && (stats->roles[i].role != role ||
+								 stats->roles[i].database != database))
+		i++;
+	if (i == stats->nroles && i < PGADM_MAX_ROLE_STATS)
+	{
+		stats->roles[i].role = role;
+		stats->roles[i].database = database;
+		stats->nroles++;
+	}
+	slot->role_stats = i < PGADM_MAX_ROLE_STATS ? i : 0;
+}
+
+/*
+ * Count what becomes of a query, for the server and for its role.  The caller
+ * of these, and of the former, holds the admission lock.
+ */
+void
+pgadm_stats_submitted(PgAdmSlot *slot)
+{
+	pgadm_stats_count(PGADM_SUBMITTED);
+	role_stats(slot)->submitted++;
+}
+
+void
+pgadm_stats_admitted(PgAdmSlot *slot)
+{
+	pgadm_stats_count(PGADM_ADMITTED);
+	role_stats(slot)->admitted++;
+}
+
+void
+pgadm_stats_would_have_rejected(PgAdmSlot *slot)
+{
+	pgadm_stats_count(PGADM_WOULD_HAVE_REJECTED);
+	role_stats(slot)->would_have_rejected++;
+}
+
+void
+pgadm_stats_rejected(PgAdmSlot *slot, PgAdmReason reason)
+{
+	role_stats(slot)->rejected++;
 	pgadm_stats_count(PGADM_REJECTED);
 	pgadm_stats_count(reason_counters[reason]);
 }
 
 /*
- * Count a query that is admitted after a wait.  The caller holds the
- * admission lock.
+ * Count a query that is admitted after a wait.
  */
 void
-pgadm_stats_waited(int64 wait_us)
+pgadm_stats_waited(PgAdmSlot *slot, int64 wait_us)
 {
 	PgAdmStats *stats = &pgadm_shared->stats;
 	uint64		ms;
@@ -74,9 +124,31 @@ pgadm_stats_waited(int64 wait_us)
 	bucket = ms == 0 ? 0 : pg_leftmost_one_pos64(ms) + 1;
 
 	pgadm_stats_count(PGADM_WAITED);
+	role_stats(slot)->waited++;
+	role_stats(slot)->wait_us_total += wait_us;
 	stats->wait_histogram[Min(bucket, PGADM_WAIT_BUCKETS - 1)]++;
 	stats->wait_us_total += wait_us;
 	stats->wait_us_max = Max(stats->wait_us_max, wait_us);
+}
+
+/*
+ * Set the counters of the roles to zero, but for those queued.
+ */
+static void
+reset_roles(void)
+{
+	for (int i = 0; i < pgadm_shared->stats.nroles; i++)
+	{
+		PgAdmRoleStats *stats = &pgadm_shared->stats.roles[i];
+		PgAdmRoleStats zero = {.role = stats->role,.database = stats->database};
+
+		*stats = zero;
+	}
+	for (int i = 0; i < pgadm_shared->nslots; i++)
+	{
+		if (pgadm_shared->slots[i].waiter.state == PGADM_WAITING)
+			role_stats(&pgadm_shared->slots[i])->submitted++;
+	}
 }
 
 /*
@@ -87,6 +159,8 @@ void
 pgadm_stats_reset(int queued)
 {
 	PgAdmStats *stats = &pgadm_shared->stats;
+
+	reset_roles();
 
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		pg_atomic_write_u64(&stats->counters[i], 0);

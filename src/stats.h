@@ -18,8 +18,12 @@
 extern void pgadm_stats_count(PgAdmCounter counter);
 extern void pgadm_stats_add(PgAdmCounter counter, int n);
 extern uint64 pgadm_stats_get(PgAdmCounter counter);
-extern void pgadm_stats_rejected(PgAdmReason reason);
-extern void pgadm_stats_waited(int64 wait_us);
+extern void pgadm_stats_join(PgAdmSlot *slot, Oid role, Oid database);
+extern void pgadm_stats_submitted(PgAdmSlot *slot);
+extern void pgadm_stats_admitted(PgAdmSlot *slot);
+extern void pgadm_stats_rejected(PgAdmSlot *slot, PgAdmReason reason);
+extern void pgadm_stats_would_have_rejected(PgAdmSlot *slot);
+extern void pgadm_stats_waited(PgAdmSlot *slot, int64 wait_us);
 extern void pgadm_stats_reset(int queued);
 
 #endif							/* PGADM_STATS_H */

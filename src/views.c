@@ -36,6 +36,7 @@ PG_FUNCTION_INFO_V1(pgadm_statistics_1_0);
 PG_FUNCTION_INFO_V1(pgadm_load_1_0);
 PG_FUNCTION_INFO_V1(pgadm_breakers_1_0);
 PG_FUNCTION_INFO_V1(pgadm_warnings_1_0);
+PG_FUNCTION_INFO_V1(pgadm_roles_1_0);
 PG_FUNCTION_INFO_V1(pgadm_reset_1_0);
 
 #define MAX_COLUMNS		40
@@ -117,6 +118,16 @@ static PgAdmLoadValue
 fresh(const PgAdmServerLoad *load, PgAdmLoadValue value, TimestampTz now)
 {
 	return pgadm_load_fresh(value, load->sample.sampled_at, now, load->interval_ms);
+}
+
+/*
+ * May the caller see what a role does?  As in pg_stat_activity.
+ */
+static bool
+may_see(Oid role)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(role) && has_privs_of_role(GetUserId(), role));
 }
 
 /*
@@ -267,10 +278,7 @@ begin_query_row(Row *row, const PgAdmSlot *slot)
 {
 	row->n = 0;
 	add(row, Int32GetDatum(slot->pid));
-	if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) &&
-		!has_privs_of_role(GetUserId(), slot->role))
-		return false;
-	return true;
+	return may_see(slot->role);
 }
 
 static void
@@ -425,6 +433,55 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	add_timestamp(&row, reset_at);
 
 	return row_result(fcinfo, &row);
+}
+
+static void
+add_oid(Row *row, Oid oid)
+{
+	if (OidIsValid(oid))
+		add(row, ObjectIdGetDatum(oid));
+	else
+		add_null(row);
+}
+
+/*
+ * The cumulative statistics of each role and database.
+ */
+Datum
+pgadm_roles_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmRoleStats *stats = palloc(sizeof(pgadm_shared->stats.roles));
+	int			n;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	n = pgadm_shared->stats.nroles;
+	memcpy(stats, pgadm_shared->stats.roles, n * sizeof(PgAdmRoleStats));
+	LWLockRelease(pgadm_shared->lock);
+
+	for (int i = 0; i < n; i++)
+	{
+		Row			row = {0};
+
+		if (stats[i].submitted == 0)
+			continue;
+
+		add_oid(&row, stats[i].role);
+		add_oid(&row, stats[i].database);
+		if (may_see(stats[i].role))
+		{
+			add(&row, Int64GetDatum((int64) stats[i].submitted));
+			add(&row, Int64GetDatum((int64) stats[i].admitted));
+			add(&row, Int64GetDatum((int64) stats[i].waited));
+			add(&row, Int64GetDatum((int64) stats[i].rejected));
+			add(&row, Int64GetDatum((int64) stats[i].would_have_rejected));
+			add_ms(&row, stats[i].wait_us_total);
+		}
+		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
+	}
+
+	return (Datum) 0;
 }
 
 /*
