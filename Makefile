@@ -45,3 +45,7 @@ SHLIB_LINK += $(filter -lm, $(LIBS))
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# Every object depends on every header: they are few, and a stale object would
+# have another idea of the shared memory.
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h)
