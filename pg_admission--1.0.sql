@@ -139,6 +139,7 @@ CREATE FUNCTION pg_stat_admission(
     OUT rejected bigint,
     OUT rejected_queue_full bigint,
     OUT rejected_queue_timeout bigint,
+    OUT rejected_deadline bigint,
     OUT rejected_cpu_overload bigint,
     OUT rejected_breaker bigint,
     OUT rejected_memory bigint,
@@ -189,6 +190,8 @@ COMMENT ON COLUMN pg_stat_admission.rejected_queue_full IS
 'queries refused because the queue was full';
 COMMENT ON COLUMN pg_stat_admission.rejected_queue_timeout IS
 'queries refused after waiting for pg_admission.queue_timeout';
+COMMENT ON COLUMN pg_stat_admission.rejected_deadline IS
+'queries refused because their deadline could not be met; always 0 in 1.0, which knows no deadlines';
 COMMENT ON COLUMN pg_stat_admission.rejected_cpu_overload IS
 'queries refused because of the CPU wait ratio';
 COMMENT ON COLUMN pg_stat_admission.rejected_breaker IS

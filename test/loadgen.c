@@ -918,7 +918,8 @@ print_human(const Column *columns, int ncolumns)
 			printf("%-20s%12.*f\n", columns[i].name,
 				   columns[i].decimals, columns[i].value);
 	}
-	print_sqlstates("sqlstates           ", "", " ", ", ", "\n");
+	print_sqlstates("sqlstates           ", "", " ", ", ",
+					results.nsqlstates > 0 ? "\n" : "           -\n");
 }
 
 static void
