@@ -7,6 +7,8 @@
  * before it does anything.  Statements nested in an admitted one pass, since
  * its charge covers them; those inside one that was bypassed, or that is only
  * a shell (DO, CALL, EXPLAIN, EXECUTE ...), are admitted each for itself.
+ * What runs because a transaction commits is not subject to admission, nor is
+ * anything that it calls: it must neither wait nor be refused then.
  *
  * A query holds its workers until its first run is over, and takes them again
  * for each later fetch.  Its charge ends with the executor state, or, when
@@ -79,6 +81,18 @@ static PgAdmFrame frame;
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
 /*
+ * Does this happen outside of any statement of the client?  That is so for
+ * deferred triggers at commit.  A function called by the fast path has no
+ * portal either, but is a client's request.
+ */
+static bool
+is_at_commit(void)
+{
+	return frame.depth == 0 && ActivePortal == NULL &&
+		(MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH);
+}
+
+/*
  * Enter a statement, or one of its phases.  Returns what must be given to
  * pgadm_admission_leave(), also after an error.
  */
@@ -87,9 +101,9 @@ pgadm_admission_enter(bool covered)
 {
 	PgAdmFrame	outer = frame;
 
+	frame.covered |= covered || is_at_commit();
 	if (frame.depth++ == 0)
 		frame.session_user = GetSessionUserId();
-	frame.covered |= covered;
 	return outer;
 }
 
@@ -124,18 +138,6 @@ is_out_of_scope(void)
 		frame.covered || frame.planning ||
 		proc_exit_inprogress || !IsNormalProcessingMode() ||
 		!IsTransactionState();
-}
-
-/*
- * Does the executor start outside of any statement of the client?  That is so
- * for deferred triggers at commit.  A function called by the fast path has no
- * portal either, but is a client's request.
- */
-static bool
-is_at_commit(void)
-{
-	return frame.depth == 0 && ActivePortal == NULL &&
-		(MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH);
 }
 
 static PgAdmCounter
@@ -598,7 +600,8 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 }
 
 /*
- * A query's executor is about to run.  Returns whether it has been admitted.
+ * A query's executor is about to run.  Returns whether nested statements pass:
+ * because it has been admitted, or because nothing is admitted at commit.
  */
 bool
 pgadm_admission_run(QueryDesc *queryDesc)
@@ -607,7 +610,7 @@ pgadm_admission_run(QueryDesc *queryDesc)
 	PgAdmMode	mode;
 
 	if (admission == NULL)
-		return false;
+		return is_being_persisted(queryDesc);
 	if (admission->workers > 0 || is_out_of_scope())
 		return true;
 
@@ -689,7 +692,8 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	if (!pgadm_utility_is_gated(pstmt->utilityStmt) || is_out_of_scope())
+	if (!pgadm_utility_is_gated(pstmt->utilityStmt) || is_out_of_scope() ||
+		is_at_commit())
 		return NULL;
 
 	mode = effective_mode();

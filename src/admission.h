@@ -23,7 +23,7 @@
 typedef struct PgAdmFrame
 {
 	int			depth;			/* statements around whatever comes next */
-	bool		covered;		/* one of them is admitted: nested ones pass */
+	bool		covered;		/* admitted, or at commit: nested ones pass */
 	bool		planning;		/* the planner runs: nested ones pass */
 	Oid			session_user;	/* of the outermost statement */
 } PgAdmFrame;
