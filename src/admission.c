@@ -11,11 +11,11 @@
  * anything that it calls: it must neither wait nor be refused then.
  *
  * A query holds its workers until its first run is over, and takes them again
- * for each later fetch.  Its charge ends with the executor state, or, when
- * ExecutorEnd() never comes, with the resource owner that the executor
- * started under.  A utility command may commit inside, so its charge ends
- * when control returns from it.  Whatever is left when the process exits goes
- * then.
+ * for each later fetch; a declared cursor takes them for the first fetch too.
+ * Its charge ends with the executor state, or, when ExecutorEnd() never comes,
+ * with the resource owner that the executor started under.  A utility command
+ * may commit inside, so its charge ends when control returns from it.
+ * Whatever is left when the process exits goes then.
  *
  * The admitted queries of this backend are in a list of its own; what others
  * must see is in the backend's slot in shared memory, which only queue.c and
@@ -547,7 +547,8 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 {
 	PgAdmMode	mode;
 
-	if (frame.covered && is_cursor(queryDesc))
+	if (frame.covered && is_cursor(queryDesc) &&
+		pgadm_exemption_of_plan(queryDesc->plannedstmt) == PGADM_NOT_EXEMPT)
 		(void) new_admission(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
 		is_at_commit())
@@ -604,14 +605,19 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
  * because it has been admitted, or because nothing is admitted at commit.
  */
 bool
-pgadm_admission_run(QueryDesc *queryDesc)
+pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 {
 	PgAdmAdmission *admission = find_admission(queryDesc);
 	PgAdmMode	mode;
 
 	if (admission == NULL)
 		return is_being_persisted(queryDesc);
-	if (admission->workers > 0 || is_out_of_scope())
+
+	/* What was lent before the query ever ran has to be waited for. */
+	if (admission->workers > 0 && pgadm_queue_has_lent(admission->entry))
+		suspend_admission(admission);
+	if (admission->workers > 0 || is_out_of_scope() ||
+		ScanDirectionIsNoMovement(direction))
 		return true;
 
 	mode = effective_mode();
@@ -637,6 +643,23 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 	if (execute_once && admission->memory == 0)
 		end_admission(admission);
 	else
+		suspend_admission(admission);
+}
+
+/*
+ * A cursor has been declared.  It needs no worker until it is fetched from.
+ */
+void
+pgadm_admission_declared(const DeclareCursorStmt *stmt)
+{
+	Portal		portal = GetPortalByName(stmt->portalname);
+	PgAdmAdmission *admission;
+
+	if (!PortalIsValid(portal) || portal->queryDesc == NULL)
+		return;
+
+	admission = find_admission(portal->queryDesc);
+	if (admission != NULL && admission->workers > 0)
 		suspend_admission(admission);
 }
 

@@ -105,7 +105,7 @@ static void
 executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 			 bool execute_once)
 {
-	bool		admitted = pgadm_admission_run(queryDesc);
+	bool		admitted = pgadm_admission_run(queryDesc, direction);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
 
 	PG_TRY();
@@ -180,6 +180,9 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 			pgadm_admission_end_utility(admission);
 	}
 	PG_END_TRY();
+
+	if (IsA(pstmt->utilityStmt, DeclareCursorStmt))
+		pgadm_admission_declared((DeclareCursorStmt *) pstmt->utilityStmt);
 }
 
 /*
