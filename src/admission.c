@@ -7,13 +7,15 @@
  * before it does anything.  Statements nested in an admitted one pass, since
  * its charge covers them; those inside one that was bypassed, or that is only
  * a shell (DO, CALL, EXPLAIN, EXECUTE ...), are admitted each for itself.
+ * What runs because a transaction commits is not subject to admission, nor is
+ * anything that it calls: it must neither wait nor be refused then.
  *
  * A query holds its workers until its first run is over, and takes them again
- * for each later fetch.  Its charge ends with the executor state, or, when
- * ExecutorEnd() never comes, with the resource owner that the executor
- * started under.  A utility command may commit inside, so its charge ends
- * when control returns from it.  Whatever is left when the process exits goes
- * then.
+ * for each later fetch; a declared cursor takes them for the first fetch too.
+ * Its charge ends with the executor state, or, when ExecutorEnd() never comes,
+ * with the resource owner that the executor started under.  A utility command
+ * may commit inside, so its charge ends when control returns from it.
+ * Whatever is left when the process exits goes then.
  *
  * The admitted queries of this backend are in a list of its own; what others
  * must see is in the backend's slot in shared memory, which only queue.c and
@@ -88,6 +90,18 @@ static struct
 }			planned_draw;
 
 /*
+ * Does this happen outside of any statement of the client?  That is so for
+ * deferred triggers at commit.  A function called by the fast path has no
+ * portal either, but is a client's request.
+ */
+static bool
+is_at_commit(void)
+{
+	return frame.depth == 0 && ActivePortal == NULL &&
+		(MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH);
+}
+
+/*
  * Enter a statement, or one of its phases.  Returns what must be given to
  * pgadm_admission_leave(), also after an error.
  */
@@ -96,12 +110,12 @@ pgadm_admission_enter(bool covered)
 {
 	PgAdmFrame	outer = frame;
 
+	frame.covered |= covered || is_at_commit();
 	if (frame.depth++ == 0)
 	{
 		frame.session_user = GetSessionUserId();
 		pgadm_cpu_note_activity();
 	}
-	frame.covered |= covered;
 	return outer;
 }
 
@@ -136,18 +150,6 @@ is_out_of_scope(void)
 		frame.covered || frame.planning ||
 		proc_exit_inprogress || !IsNormalProcessingMode() ||
 		!IsTransactionState();
-}
-
-/*
- * Does the executor start outside of any statement of the client?  That is so
- * for deferred triggers at commit.  A function called by the fast path has no
- * portal either, but is a client's request.
- */
-static bool
-is_at_commit(void)
-{
-	return frame.depth == 0 && ActivePortal == NULL &&
-		(MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH);
 }
 
 static PgAdmCounter
@@ -634,7 +636,8 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 {
 	PgAdmMode	mode;
 
-	if (frame.covered && is_cursor(queryDesc))
+	if (frame.covered && is_cursor(queryDesc) &&
+		pgadm_exemption_of_plan(queryDesc->plannedstmt) == PGADM_NOT_EXEMPT)
 		(void) new_admission(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
 		is_at_commit())
@@ -690,17 +693,23 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 }
 
 /*
- * A query's executor is about to run.  Returns whether it has been admitted.
+ * A query's executor is about to run.  Returns whether nested statements pass:
+ * because it has been admitted, or because nothing is admitted at commit.
  */
 bool
-pgadm_admission_run(QueryDesc *queryDesc)
+pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 {
 	PgAdmAdmission *admission = find_admission(queryDesc);
 	PgAdmMode	mode;
 
 	if (admission == NULL)
-		return false;
-	if (admission->workers > 0 || is_out_of_scope())
+		return is_being_persisted(queryDesc);
+
+	/* What was lent before the query ever ran has to be waited for. */
+	if (admission->workers > 0 && pgadm_queue_has_lent(admission->entry))
+		suspend_admission(admission);
+	if (admission->workers > 0 || is_out_of_scope() ||
+		ScanDirectionIsNoMovement(direction))
 		return true;
 
 	mode = effective_mode();
@@ -726,6 +735,23 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 	if (execute_once && admission->memory == 0)
 		end_admission(admission);
 	else
+		suspend_admission(admission);
+}
+
+/*
+ * A cursor has been declared.  It needs no worker until it is fetched from.
+ */
+void
+pgadm_admission_declared(const DeclareCursorStmt *stmt)
+{
+	Portal		portal = GetPortalByName(stmt->portalname);
+	PgAdmAdmission *admission;
+
+	if (!PortalIsValid(portal) || portal->queryDesc == NULL)
+		return;
+
+	admission = find_admission(portal->queryDesc);
+	if (admission != NULL && admission->workers > 0)
 		suspend_admission(admission);
 }
 
@@ -781,7 +807,8 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	if (!pgadm_utility_is_gated(pstmt->utilityStmt) || is_out_of_scope())
+	if (!pgadm_utility_is_gated(pstmt->utilityStmt) || is_out_of_scope() ||
+		is_at_commit())
 		return NULL;
 
 	mode = effective_mode();

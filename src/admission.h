@@ -23,7 +23,7 @@
 typedef struct PgAdmFrame
 {
 	int			depth;			/* statements around whatever comes next */
-	bool		covered;		/* one of them is admitted: nested ones pass */
+	bool		covered;		/* admitted, or at commit: nested ones pass */
 	bool		planning;		/* the planner runs: nested ones pass */
 	Oid			session_user;	/* of the outermost statement */
 } PgAdmFrame;
@@ -37,8 +37,9 @@ extern void pgadm_admission_leave(PgAdmFrame outer);
 
 extern void pgadm_admission_plan(Query *query);
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags);
-extern bool pgadm_admission_run(QueryDesc *queryDesc);
+extern bool pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction);
 extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once);
+extern void pgadm_admission_declared(const DeclareCursorStmt *stmt);
 extern bool pgadm_admission_finish(QueryDesc *queryDesc);
 extern void pgadm_admission_end(QueryDesc *queryDesc);
 extern void pgadm_admission_release_owner(ResourceOwner owner);

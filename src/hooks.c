@@ -111,7 +111,7 @@ static void
 executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 			 bool execute_once)
 {
-	bool		admitted = pgadm_admission_run(queryDesc);
+	bool		admitted = pgadm_admission_run(queryDesc, direction);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
 
 	PG_TRY();
@@ -167,6 +167,8 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 				ParamListInfo params, QueryEnvironment *queryEnv,
 				DestReceiver *dest, QueryCompletion *qc)
 {
+	DeclareCursorStmt *declare = IsA(pstmt->utilityStmt, DeclareCursorStmt) ?
+		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
 	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt);
 	PgAdmFrame	outer = pgadm_admission_enter(admission != NULL);
 
@@ -186,6 +188,10 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 			pgadm_admission_end_utility(admission);
 	}
 	PG_END_TRY();
+
+	/* Of other commands, the statement may be gone by now. */
+	if (declare != NULL)
+		pgadm_admission_declared(declare);
 }
 
 /*

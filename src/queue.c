@@ -748,6 +748,17 @@ pgadm_queue_give_back(int entry, const PgAdmChange *change)
 }
 
 /*
+ * Have the workers of this backend's query been lent?  Read without the lock:
+ * if the answer is just out of date, the query goes on as if it had started
+ * a moment earlier.
+ */
+bool
+pgadm_queue_has_lent(int entry)
+{
+	return my_slot()->entries[entry].lent;
+}
+
+/*
  * This backend exits: whatever it still holds or waits for is gone.
  */
 void

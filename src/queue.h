@@ -66,6 +66,7 @@ extern void pgadm_queue_poll(bool enforce, bool timed_out,
 extern void pgadm_queue_force(PgAdmOutcome *outcome);
 extern void pgadm_queue_cancel(void);
 extern void pgadm_queue_give_back(int entry, const PgAdmChange *change);
+extern bool pgadm_queue_has_lent(int entry);
 extern void pgadm_queue_exit(void);
 
 extern bool pgadm_queue_may_refuse(const PgAdmRequest *request);
