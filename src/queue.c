@@ -125,7 +125,7 @@ typedef struct Search
 	int64		now_us;			/* pgadm_host_clock_us() */
 	PgAdmBudgetState state;
 	PgAdmSlot  *front;			/* the first that can be hoped to fit */
-	bool		reserved;		/* what is free is saved up for the front */
+	PgAdmSlot  *reserved_for;	/* for whom what is free is saved up, or NULL */
 } Search;
 
 /*
@@ -142,21 +142,30 @@ search_list(dlist_head *list, Search *search)
 		PgAdmWaiter *waiter = &slot->waiter;
 		bool		fits = pgadm_policy_fits(&waiter->claim, &search->state);
 
-		if (search->front == NULL && (fits || attainable(&waiter->claim)))
+		bool		hopeful = fits || attainable(&waiter->claim);
+
+		if (search->front == NULL && hopeful)
 		{
 			search->front = slot;
 			if (waiter->front_since == 0)
 				waiter->front_since = search->now_us;
-			search->reserved = !fits &&
-				older_than(waiter->front_since, search->now_us, PATIENCE_MS);
 		}
 		if (fits)
 			return slot;
 
+		/*
+		 * Not only for the front: who has once been passed for too long is
+		 * not passed again because somebody else came to the front.
+		 */
+		if (hopeful && older_than(waiter->front_since, search->now_us, PATIENCE_MS))
+		{
+			search->reserved_for = slot;
+			return NULL;
+		}
+
 		/* Nobody fits when there is no worker, so spare us the rest. */
-		if (search->reserved ||
-			(search->front != NULL &&
-			 search->state.workers_used >= search->state.workers_total))
+		if (search->front != NULL &&
+			search->state.workers_used >= search->state.workers_total)
 			return NULL;
 	}
 
@@ -175,12 +184,12 @@ find_next(Search *search)
 	search->now_us = pgadm_host_clock_us();
 	search->state = pgadm_budget_state();
 	search->front = NULL;
-	search->reserved = false;
+	search->reserved_for = NULL;
 
 	if (queue->queued == 0)
 		return NULL;
 	next = search_list(&queue->ahead, search);
-	if (next == NULL && !search->reserved)
+	if (next == NULL && search->reserved_for == NULL)
 		next = search_list(&queue->waiters, search);
 	return next;
 }
@@ -533,8 +542,8 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
 	if (pgadm_shared->queue.queued > 0)
 	{
 		(void) find_next(&search);
-		input.reserved = search.reserved &&
-			(!request->ahead || search.front->waiter.ahead);
+		input.reserved = search.reserved_for != NULL &&
+			(!request->ahead || search.reserved_for->waiter.ahead);
 	}
 
 	return pgadm_policy_decide(&input, reason);
