@@ -80,7 +80,7 @@ static PgAdmFrame frame;
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
-/* What was drawn for the statement that the transaction has planned last */
+/* What was drawn, if so, for the statement that the transaction planned last */
 static struct
 {
 	LocalTransactionId lxid;
@@ -504,6 +504,15 @@ kind_of_plan(const PlannedStmt *stmt)
 }
 
 /*
+ * Is a request refused with a probability that depends on the CPU?
+ */
+static bool
+is_drawn(const PgAdmRequest *request)
+{
+	return request->min_wait_ratio < request->max_wait_ratio;
+}
+
+/*
  * What every request has in common.
  */
 static PgAdmRequest
@@ -522,7 +531,7 @@ make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
 		.max_wait_ratio = pgadm_max_cpu_wait_ratio_to_reject,
 	};
 
-	if (request.min_wait_ratio < request.max_wait_ratio)
+	if (is_drawn(&request))
 		request.draw = take_draw();
 
 	return request;
@@ -598,8 +607,11 @@ pgadm_admission_plan(Query *query)
 	request = make_request(PGADM_MODE_ENFORCE, &unknown, true,
 						   kind_of_query(query->commandType, query->rowMarks != NIL,
 										 query->hasModifyingCTE));
-	planned_draw.lxid = PGADM_MY_LXID;
-	planned_draw.draw = request.draw;
+	if (is_drawn(&request))
+	{
+		planned_draw.lxid = PGADM_MY_LXID;
+		planned_draw.draw = request.draw;
+	}
 
 	if (!pgadm_queue_may_refuse(&request) ||
 		session_exemption() != PGADM_NOT_EXEMPT ||
