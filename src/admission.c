@@ -35,6 +35,7 @@
 #include "access/xact.h"
 #include "admission.h"
 #include "blocking.h"
+#include "breakers.h"
 #include "claim.h"
 #include "common/pg_prng.h"
 #include "compat.h"
@@ -46,6 +47,7 @@
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "queue.h"
 #include "snapshot.h"
 #include "stats.h"
@@ -486,21 +488,44 @@ take_draw(void)
 }
 
 /*
- * Does a query read or write?  Locking rows and a modifying WITH write.
+ * Does a query read or write?  Locking rows and a modifying WITH write, at
+ * any query level.
  */
 static int
-kind_of_query(CmdType operation, bool locks_rows, bool modifies)
+kind_of_plan(const PlannedStmt *stmt)
 {
-	if (operation == CMD_SELECT && !locks_rows && !modifies)
+	if (stmt->commandType == CMD_SELECT && stmt->rowMarks == NIL &&
+		!stmt->hasModifyingCTE)
 		return PGADM_LOAD_STATEMENT_READ;
 	return PGADM_LOAD_STATEMENT_WRITE;
 }
 
-static int
-kind_of_plan(const PlannedStmt *stmt)
+static bool
+writes_walker(Node *node, void *context)
 {
-	return kind_of_query(stmt->commandType, stmt->rowMarks != NIL,
-						 stmt->hasModifyingCTE);
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		Query	   *query = (Query *) node;
+
+		return query->commandType != CMD_SELECT || query->rowMarks != NIL ||
+			query_tree_walker(query, writes_walker, context, 0);
+	}
+	return expression_tree_walker(node, writes_walker, context);
+}
+
+/*
+ * The same of a query that is not planned yet.  Only breakers ask, so do not
+ * look through it if none is tripped.
+ */
+static int
+kind_of_query(Query *query)
+{
+	if (!pgadm_breakers_any_tripped())
+		return 0;
+	return writes_walker((Node *) query, NULL) ?
+		PGADM_LOAD_STATEMENT_WRITE : PGADM_LOAD_STATEMENT_READ;
 }
 
 /*
@@ -605,8 +630,7 @@ pgadm_admission_plan(Query *query)
 		return;
 
 	request = make_request(PGADM_MODE_ENFORCE, &unknown, true,
-						   kind_of_query(query->commandType, query->rowMarks != NIL,
-										 query->hasModifyingCTE));
+						   kind_of_query(query));
 	if (is_drawn(&request))
 	{
 		planned_draw.lxid = PGADM_MY_LXID;

@@ -76,6 +76,16 @@ breaker_at(int i)
 }
 
 /*
+ * Is any breaker tripped, whatever it refuses?  A single word, read without
+ * the lock.
+ */
+bool
+pgadm_breakers_any_tripped(void)
+{
+	return pgadm_shared->load.ntripped > 0;
+}
+
+/*
  * Does a breaker refuse such statements now?  One whose value is sampled does
  * not when the samples are stale.
  */
