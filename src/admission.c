@@ -101,7 +101,7 @@ pgadm_admission_enter(bool covered)
 	if (frame.depth++ == 0)
 	{
 		frame.session_user = GetSessionUserId();
-		pgadm_cpu_note_activity();
+		pgadm_cpu_begin_statement();
 	}
 	frame.covered |= covered;
 	return outer;
@@ -120,6 +120,8 @@ void
 pgadm_admission_leave(PgAdmFrame outer)
 {
 	frame = outer;
+	if (frame.depth == 0)
+		pgadm_cpu_end_statement();
 }
 
 static PgAdmMode
@@ -623,6 +625,9 @@ pgadm_admission_plan(Query *query)
 	PgAdmClaim	unknown = {0};
 	PgAdmRequest request;
 	PgAdmOutcome outcome;
+
+	if (frame.depth == 0)
+		pgadm_cpu_note_activity();
 
 	if (is_out_of_scope() || frame.depth > 0 ||
 		query->commandType == CMD_UTILITY ||
