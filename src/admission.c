@@ -37,6 +37,7 @@
 #include "access/xact.h"
 #include "admission.h"
 #include "blocking.h"
+#include "breakers.h"
 #include "claim.h"
 #include "common/pg_prng.h"
 #include "compat.h"
@@ -48,6 +49,7 @@
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "queue.h"
 #include "snapshot.h"
 #include "stats.h"
@@ -82,7 +84,7 @@ static PgAdmFrame frame;
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
-/* What was drawn for the statement that the transaction has planned last */
+/* What was drawn, if so, for the statement that the transaction planned last */
 static struct
 {
 	LocalTransactionId lxid;
@@ -114,7 +116,7 @@ pgadm_admission_enter(bool covered)
 	if (frame.depth++ == 0)
 	{
 		frame.session_user = GetSessionUserId();
-		pgadm_cpu_note_activity();
+		pgadm_cpu_begin_statement();
 	}
 	return outer;
 }
@@ -132,6 +134,8 @@ void
 pgadm_admission_leave(PgAdmFrame outer)
 {
 	frame = outer;
+	if (frame.depth == 0)
+		pgadm_cpu_end_statement();
 }
 
 static PgAdmMode
@@ -488,21 +492,53 @@ take_draw(void)
 }
 
 /*
- * Does a query read or write?  Locking rows and a modifying WITH write.
+ * Does a query read or write?  Locking rows and a modifying WITH write, at
+ * any query level.
  */
 static int
-kind_of_query(CmdType operation, bool locks_rows, bool modifies)
+kind_of_plan(const PlannedStmt *stmt)
 {
-	if (operation == CMD_SELECT && !locks_rows && !modifies)
+	if (stmt->commandType == CMD_SELECT && stmt->rowMarks == NIL &&
+		!stmt->hasModifyingCTE)
 		return PGADM_LOAD_STATEMENT_READ;
 	return PGADM_LOAD_STATEMENT_WRITE;
 }
 
-static int
-kind_of_plan(const PlannedStmt *stmt)
+static bool
+writes_walker(Node *node, void *context)
 {
-	return kind_of_query(stmt->commandType, stmt->rowMarks != NIL,
-						 stmt->hasModifyingCTE);
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		Query	   *query = (Query *) node;
+
+		return query->commandType != CMD_SELECT || query->rowMarks != NIL ||
+			query_tree_walker(query, writes_walker, context, 0);
+	}
+	return expression_tree_walker(node, writes_walker, context);
+}
+
+/*
+ * The same of a query that is not planned yet.  Only breakers ask, so do not
+ * look through it if none is tripped.
+ */
+static int
+kind_of_query(Query *query)
+{
+	if (!pgadm_breakers_any_tripped())
+		return 0;
+	return writes_walker((Node *) query, NULL) ?
+		PGADM_LOAD_STATEMENT_WRITE : PGADM_LOAD_STATEMENT_READ;
+}
+
+/*
+ * Is a request refused with a probability that depends on the CPU?
+ */
+static bool
+is_drawn(const PgAdmRequest *request)
+{
+	return request->min_wait_ratio < request->max_wait_ratio;
 }
 
 /*
@@ -524,7 +560,7 @@ make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
 		.max_wait_ratio = pgadm_max_cpu_wait_ratio_to_reject,
 	};
 
-	if (request.min_wait_ratio < request.max_wait_ratio)
+	if (is_drawn(&request))
 		request.draw = take_draw();
 
 	return request;
@@ -592,16 +628,21 @@ pgadm_admission_plan(Query *query)
 	PgAdmRequest request;
 	PgAdmOutcome outcome;
 
+	if (frame.depth == 0)
+		pgadm_cpu_note_activity();
+
 	if (is_out_of_scope() || frame.depth > 0 ||
 		query->commandType == CMD_UTILITY ||
 		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
 		return;
 
 	request = make_request(PGADM_MODE_ENFORCE, &unknown, true,
-						   kind_of_query(query->commandType, query->rowMarks != NIL,
-										 query->hasModifyingCTE));
-	planned_draw.lxid = PGADM_MY_LXID;
-	planned_draw.draw = request.draw;
+						   kind_of_query(query));
+	if (is_drawn(&request))
+	{
+		planned_draw.lxid = PGADM_MY_LXID;
+		planned_draw.draw = request.draw;
+	}
 
 	if (!pgadm_queue_may_refuse(&request) ||
 		session_exemption() != PGADM_NOT_EXEMPT ||

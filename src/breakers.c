@@ -76,6 +76,16 @@ breaker_at(int i)
 }
 
 /*
+ * Is any breaker tripped, whatever it refuses?  A single word, read without
+ * the lock.
+ */
+bool
+pgadm_breakers_any_tripped(void)
+{
+	return pgadm_shared->load.ntripped > 0;
+}
+
+/*
  * Does a breaker refuse such statements now?  One whose value is sampled does
  * not when the samples are stale.
  */
@@ -188,6 +198,11 @@ first_monitor(void)
 	return *(PgAdmMonitor **) find_rendezvous_variable(PGADM_MONITORS_RENDEZVOUS);
 }
 
+/*
+ * The monitor of each breaker that has one; the sampler's own.
+ */
+static PgAdmMonitor *monitors[PGADM_MAX_BREAKERS];
+
 static bool
 is_built_in(const char *name)
 {
@@ -197,6 +212,56 @@ is_built_in(const char *name)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Find out what is wrong with a monitor, or take it.
+ */
+static const char *
+take_monitor(PgAdmMonitor *monitor)
+{
+	int			place;
+
+	if (monitor->name == NULL || monitor->name[0] == '\0' ||
+		strlen(monitor->name) >= NAMEDATALEN)
+		return "its name is missing or too long";
+	if (is_built_in(monitor->name))
+		return "its name is that of a built-in circuit breaker";
+	if (monitor->read == NULL)
+		return "it has no callback";
+
+	place = find_breaker(monitor->name);
+	if (place < 0)
+		return "there are too many circuit breakers";
+	if (monitors[place] != NULL)
+		return "there is another one of that name";
+
+	set_up(breaker_at(place), PGADM_BREAKER_MONITOR, monitor->name,
+		   PGADM_LOAD_SCALE_NUMBER);
+	monitors[place] = monitor;
+	return NULL;
+}
+
+/*
+ * Set up the breakers of other extensions.
+ */
+static void
+take_monitors(void)
+{
+	for (PgAdmMonitor *m = first_monitor(); m != NULL; m = m->next)
+	{
+		const char *problem;
+
+		LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+		problem = take_monitor(m);
+		count_tripped();
+		LWLockRelease(pgadm_shared->lock);
+
+		if (problem != NULL)
+			ereport(WARNING,
+					(errmsg("monitor \"%s\" is ignored: %s",
+							m->name ? m->name : "", problem)));
+	}
 }
 
 /*
@@ -211,27 +276,47 @@ pgadm_breakers_start(void)
 		set_up(breaker_at(i), PGADM_BREAKER_BUILT_IN, built_in[i].name,
 			   built_in[i].scale);
 
-	for (PgAdmMonitor *m = first_monitor(); m != NULL; m = m->next)
-	{
-		int			place = find_breaker(m->name);
-
-		if (place >= 0 && !is_built_in(m->name))
-			set_up(breaker_at(place), PGADM_BREAKER_MONITOR, m->name,
-				   PGADM_LOAD_SCALE_NUMBER);
-	}
-
 	LWLockRelease(pgadm_shared->lock);
+
+	take_monitors();
 }
 
 /*
- * Ask another extension for its value.  An error there must not end the
- * sampler.
+ * Log, as no more than a warning, what a monitor's callback has raised.  But
+ * not again at every sample, as long as it goes on.
+ */
+static void
+log_failure(PgAdmMonitor *monitor, bool again)
+{
+	ErrorData  *edata = CopyErrorData();
+
+	FlushErrorState();
+	if (!again)
+		ereport(WARNING,
+				(errcode(edata->sqlerrcode),
+				 errmsg("value of circuit breaker \"%s\" could not be read: %s",
+						monitor->name, edata->message),
+				 errdetail("The breaker does not trip until it can be.")));
+	FreeErrorData(edata);
+}
+
+/*
+ * Ask another extension for its value.  Neither an error there nor memory
+ * that it leaves may bring down the sampler.
  */
 static PgAdmLoadValue
-read_monitor(PgAdmMonitor *monitor)
+read_monitor(PgAdmMonitor *monitor, bool *failed)
 {
-	MemoryContext context = CurrentMemoryContext;
+	static MemoryContext context = NULL;
+	MemoryContext outer = CurrentMemoryContext;
 	PgAdmLoadValue result = pgadm_load_unknown();
+	volatile bool failed_again = *failed;
+
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "pg_admission monitors",
+										ALLOCSET_DEFAULT_SIZES);
+	*failed = false;
+	MemoryContextSwitchTo(context);
 
 	PG_TRY();
 	{
@@ -244,10 +329,14 @@ read_monitor(PgAdmMonitor *monitor)
 	{
 		MemoryContextSwitchTo(context);
 		LWLockReleaseAll();
-		FlushErrorState();
+		log_failure(monitor, failed_again);
+		*failed = true;
+		result = pgadm_load_unknown();
 	}
 	PG_END_TRY();
 
+	MemoryContextSwitchTo(outer);
+	MemoryContextReset(context);
 	return result;
 }
 
@@ -267,6 +356,30 @@ update_breaker(PgAdmBreaker *breaker, double threshold, int statements,
 	event = pgadm_load_breaker_update(&breaker->state, threshold, value, now);
 	count_tripped();
 	*copy = *breaker;
+	LWLockRelease(pgadm_shared->lock);
+
+	return event;
+}
+
+/*
+ * Clear a breaker that was tripped by hand, if its time is over.
+ */
+static PgAdmLoadEvent
+expire_breaker(PgAdmBreaker *breaker, TimestampTz now, PgAdmBreaker *copy)
+{
+	PgAdmLoadEvent event = PGADM_LOAD_UNCHANGED;
+
+	if (!breaker->state.tripped)	/* without the lock; there is a next time */
+		return event;
+
+	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	if (breaker->kind == PGADM_BREAKER_OPERATOR && now >= breaker->expires_at)
+	{
+		event = pgadm_load_breaker_update(&breaker->state, 1,
+										  pgadm_load_known(0), now);
+		count_tripped();
+		*copy = *breaker;
+	}
 	LWLockRelease(pgadm_shared->lock);
 
 	return event;
@@ -300,6 +413,7 @@ log_event(PgAdmLoadEvent event, const PgAdmBreaker *breaker)
 void
 pgadm_breakers_update(const PgAdmLoadSample *sample, TimestampTz now)
 {
+	static bool failed[PGADM_MAX_BREAKERS];
 	PgAdmBreaker copy;
 
 	for (int i = 0; i < lengthof(built_in); i++)
@@ -312,24 +426,15 @@ pgadm_breakers_update(const PgAdmLoadSample *sample, TimestampTz now)
 								 *value, now, &copy), &copy);
 	}
 
-	for (PgAdmMonitor *m = first_monitor(); m != NULL; m = m->next)
-	{
-		int			place = find_breaker(m->name);
-
-		if (place >= 0 && breaker_at(place)->kind == PGADM_BREAKER_MONITOR)
-			log_event(update_breaker(breaker_at(place), m->threshold,
-									 m->statements, false, read_monitor(m),
-									 now, &copy), &copy);
-	}
-
 	for (int i = lengthof(built_in); i < PGADM_MAX_BREAKERS; i++)
 	{
-		PgAdmBreaker *breaker = breaker_at(i);
-
-		if (breaker->kind == PGADM_BREAKER_OPERATOR && breaker->state.tripped &&
-			now >= breaker->expires_at)
-			log_event(update_breaker(breaker, 1, ALL_STATEMENTS, false,
-									 pgadm_load_known(0), now, &copy), &copy);
+		if (monitors[i] != NULL)
+			log_event(update_breaker(breaker_at(i), monitors[i]->threshold,
+									 monitors[i]->statements, false,
+									 read_monitor(monitors[i], &failed[i]),
+									 now, &copy), &copy);
+		else
+			log_event(expire_breaker(breaker_at(i), now, &copy), &copy);
 	}
 }
 
@@ -402,6 +507,8 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 		PgAdmBreaker *breaker = breaker_at(place);
 
 		set_up(breaker, PGADM_BREAKER_OPERATOR, name, PGADM_LOAD_SCALE_NUMBER);
+		if (now >= breaker->expires_at) /* the sampler may not have seen it */
+			(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
 		breaker->expires_at = expires_at;
 		memcpy(breaker->reason, reason, len);
 		breaker->reason[len] = '\0';

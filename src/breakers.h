@@ -15,6 +15,9 @@
 
 #include "shared.h"
 
+/* A look without the lock */
+extern bool pgadm_breakers_any_tripped(void);
+
 /* The caller holds the admission lock */
 extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count);
 extern bool pgadm_breakers_is_tripped(const PgAdmBreaker *breaker,

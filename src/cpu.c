@@ -12,9 +12,9 @@
  * the last sample.
  *
  * Most connections of a server are idle at any time.  A backend counts in its
- * slot the statements it begins, so that the sampler need not look again at
- * one that was waiting for its client at the last sample, still is, and has
- * begun nothing meanwhile.
+ * slot the statements it plans or begins, so that the sampler need not look again at
+ * one that was waiting for its client, and not for data of a COPY, at the last
+ * sample, still is, and has begun nothing meanwhile.
  *
  * Locking: the accounts and sums are under a spinlock of their own.
  *
@@ -103,20 +103,52 @@ pgadm_cpu_join(void)
 	if (joined || pgadm_shared == NULL || MyProc == NULL)
 		return;
 	joined = true;
+	pgadm_cpu_end_statement();	/* that the process before was killed in */
 	on_shmem_exit(settle_at_exit, (Datum) 0);
 }
 
+static PgAdmSlot *
+my_slot(void)
+{
+	if (pgadm_shared == NULL || MyProc == NULL ||
+		PGADM_MY_PROC_NUMBER >= pgadm_shared->nslots)
+		return NULL;
+	return &pgadm_shared->slots[PGADM_MY_PROC_NUMBER];
+}
+
 /*
- * This backend begins a statement.
+ * This backend does something for its client.
  */
 void
 pgadm_cpu_note_activity(void)
 {
-	if (pgadm_shared == NULL || MyProc == NULL)
-		return;
+	PgAdmSlot  *slot = my_slot();
+
 	pgadm_cpu_join();
-	if (PGADM_MY_PROC_NUMBER < pgadm_shared->nslots)
-		pgadm_shared->slots[PGADM_MY_PROC_NUMBER].activity++;
+	if (slot != NULL)
+		slot->activity++;
+}
+
+/*
+ * It begins to execute a statement, or has come to its end.
+ */
+void
+pgadm_cpu_begin_statement(void)
+{
+	PgAdmSlot  *slot = my_slot();
+
+	pgadm_cpu_note_activity();
+	if (slot != NULL)
+		slot->in_statement = true;
+}
+
+void
+pgadm_cpu_end_statement(void)
+{
+	PgAdmSlot  *slot = my_slot();
+
+	if (slot != NULL)
+		slot->in_statement = false;
 }
 
 /*
@@ -134,8 +166,10 @@ has_been_idle(int number, PGPROC *proc, int pid)
 
 	if (number < pgadm_shared->nslots)
 	{
-		activity = *(volatile uint32 *) &pgadm_shared->slots[number].activity;
-		idle = (wait_event_info == WAIT_EVENT_CLIENT_READ);
+		volatile PgAdmSlot *slot = &pgadm_shared->slots[number];
+
+		activity = slot->activity;
+		idle = (wait_event_info == WAIT_EVENT_CLIENT_READ && !slot->in_statement);
 	}
 
 	was_idle = (last->pid == pid && last->idle && last->activity == activity);

@@ -27,6 +27,8 @@ typedef struct PgAdmCpuConsumer
 
 extern void pgadm_cpu_join(void);
 extern void pgadm_cpu_note_activity(void);
+extern void pgadm_cpu_begin_statement(void);
+extern void pgadm_cpu_end_statement(void);
 extern void pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
 							 PgAdmCpuConsumer *consumers);
 

@@ -12,8 +12,9 @@
  * threshold, or when the value is unknown.
  *
  * The callback runs in a background worker that has shared memory but no
- * database and no transaction.  It must be quick.  If it raises an error, its
- * value is unknown.
+ * database and no transaction.  It must be quick.  If it raises an error, that
+ * is logged, and its value is unknown.  What it palloc()s is freed afterwards.
+ * It may change the threshold, when that is a setting of its extension.
  *
  *		static bool
  *		connections_used(void *arg, double *value)
@@ -50,7 +51,7 @@
 typedef struct PgAdmMonitor
 {
 	const char *name;			/* of the breaker, shorter than NAMEDATALEN */
-	double		threshold;		/* trips at or over this; must be over 0 */
+	double		threshold;		/* trips at or over this; 0: off */
 	int			statements;		/* what it refuses */
 	bool		(*read) (void *arg, double *value); /* false: unknown */
 	void	   *arg;			/* for the callback */
@@ -60,7 +61,8 @@ typedef struct PgAdmMonitor
 #define PGADM_MONITORS_RENDEZVOUS	"pg_admission_monitors_1"
 
 /*
- * Register a monitor.  The struct must stay where it is.
+ * Register a monitor, once.  The struct, and its name, must stay where they
+ * are.  What is wrong with it, the sampler says in the server log.
  */
 static inline void
 pgadm_register_monitor(PgAdmMonitor *monitor)
@@ -68,6 +70,11 @@ pgadm_register_monitor(PgAdmMonitor *monitor)
 	PgAdmMonitor **head =
 		(PgAdmMonitor **) find_rendezvous_variable(PGADM_MONITORS_RENDEZVOUS);
 
+	for (PgAdmMonitor *m = *head; m != NULL; m = m->next)
+	{
+		if (m == monitor)
+			return;
+	}
 	monitor->next = *head;
 	*head = monitor;
 }

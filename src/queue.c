@@ -436,14 +436,17 @@ describe(PgAdmOutcome *outcome)
 static void
 describe_breakers(int statements, TimestampTz now, PgAdmOutcome *outcome)
 {
+	PgAdmServerLoad *load = &pgadm_shared->load;
+	bool		fresh = !pgadm_load_stale(load->sample.sampled_at, now,
+										  load->interval_ms);
+
 	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
 	{
-		const PgAdmBreaker *breaker = &pgadm_shared->load.breakers[i];
+		const PgAdmBreaker *breaker = &load->breakers[i];
 		PgAdmTripped *tripped;
 
-		/* They were found fresh under the same lock. */
 		if (breaker->warn_only ||
-			!pgadm_breakers_is_tripped(breaker, statements, true, now))
+			!pgadm_breakers_is_tripped(breaker, statements, fresh, now))
 			continue;
 
 		tripped = &outcome->tripped[outcome->ntripped++];

@@ -83,7 +83,8 @@ sample_utilization(PgAdmLoadSample *sample)
 		pgadm_host_cpu_use(&host, &cpu_set, pgadm_host_clock_us(), &use);
 	if (use_totals.known)
 	{
-		if (pgadm_host_same_cpus(&last_use, &use))
+		if (pgadm_host_same_cpus(&last_use, &use) &&
+			use.busy_us >= last_use.busy_us && use.span_us >= last_use.span_us)
 		{
 			use_totals.part_us += use.busy_us - last_use.busy_us;
 			use_totals.whole_us += use.span_us - last_use.span_us;
@@ -101,17 +102,13 @@ sample_utilization(PgAdmLoadSample *sample)
 static void
 sample_pressure(PgAdmLoadSample *sample)
 {
-	static TimestampTz first_at = 0;
 	PgAdmHostPressure pressure;
 	PgAdmLoadTotals totals;
-
-	if (first_at == 0)
-		first_at = sample->sampled_at;
 
 	totals.at = sample->sampled_at;
 	totals.known = pgadm_host_pressure(&host, &pressure);
 	totals.part_us = totals.known ? pressure.total_us : 0;
-	totals.whole_us = sample->sampled_at - first_at;
+	totals.whole_us = pgadm_host_clock_us();
 	sample->cpu_pressure =
 		pgadm_load_cpu_utilization(&pressure_window, &totals, pgadm_sample_interval);
 }
@@ -174,17 +171,20 @@ publish(PgAdmLoadSample *sample)
 }
 
 /*
- * How many queries were throttled since the last sample, or -1 if the
- * counter was reset.
+ * How many queries were throttled since the last sample: queued or refused, or
+ * queued before and still so.  When the counter has been reset, at least as
+ * many as it shows now.
  */
 static int64
-newly_throttled(void)
+newly_throttled(const PgAdmLoadSample *sample)
 {
 	int64		throttled = pgadm_stats_get(PGADM_THROTTLED);
-	int64		newly = throttled >= last_throttled ? throttled - last_throttled : -1;
+	int64		newly = throttled;
 
+	if (throttled >= last_throttled)
+		newly -= last_throttled;
 	last_throttled = throttled;
-	return newly;
+	return Max(newly, sample->queued);
 }
 
 /*
@@ -194,7 +194,6 @@ void
 pgadm_sample_start(void)
 {
 	pgadm_host_init(&host, "");
-	cpu_set_known = pgadm_host_affinity(&cpu_set);
 	last_throttled = pgadm_stats_get(PGADM_THROTTLED);
 	pgadm_breakers_start();
 }
@@ -210,6 +209,7 @@ pgadm_sample_take(bool saturated)
 
 	memset(&sample, 0, sizeof(sample));
 	sample.sampled_at = GetCurrentTimestamp();
+	cpu_set_known = pgadm_host_affinity(&cpu_set);
 
 	sample_cpu_time(&sample, consumers);
 	sample_utilization(&sample);
@@ -220,17 +220,19 @@ pgadm_sample_take(bool saturated)
 
 	publish(&sample);
 	pgadm_breakers_update(&sample, sample.sampled_at);
-	pgadm_warnings_update(&sample, newly_throttled(), consumers);
+	pgadm_warnings_update(&sample, newly_throttled(&sample), consumers);
 }
 
 /*
- * The settings have changed: compare the last sample with the new thresholds.
+ * The settings have been read again: see where this server runs by now, and
+ * compare the last sample with the new thresholds.
  */
 void
 pgadm_sample_apply_settings(void)
 {
 	PgAdmLoadSample sample = pgadm_shared->load.sample;
 
+	pgadm_host_init(&host, "");
 	if (sample.sampled_at != 0)
 		pgadm_breakers_update(&sample, GetCurrentTimestamp());
 }

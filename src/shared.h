@@ -102,7 +102,8 @@ typedef struct PgAdmSlot
 	pid_t		pid;			/* of the backend that used it last */
 	Oid			role;			/* that it authenticated as */
 	int			role_stats;		/* index of its counters */
-	uint32		activity;		/* statements begun; by its owner, no lock */
+	uint32		activity;		/* plans and statements; by its owner, no lock */
+	bool		in_statement;	/* likewise: is it executing one? */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
 } PgAdmSlot;

@@ -653,6 +653,7 @@ Datum
 pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 {
 	PgAdmServerLoad *load = copy_load();
+	TimestampTz now = GetCurrentTimestamp();
 
 	InitMaterializedSRF(fcinfo, 0);
 
@@ -667,7 +668,7 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 		add_text(&row, pgadm_warnings_name(id));
 		add_text(&row, pgadm_warnings_message(id));
 		add_timestamp(&row, warning->since);
-		add_load_value(&row, warning->value);
+		add_load_value(&row, fresh(load, warning->value, now));
 		add(&row, Float8GetDatum(warning->warn));
 		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
 	}
