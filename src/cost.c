@@ -79,6 +79,7 @@
 #define STORE_SLOT_BYTES		8
 #define STORE_MIN_SLOTS			2048
 #define INCREMENTAL_MIN_GROUP	64	/* rows that are always sorted at once */
+#define TAPES_BYTES				(32 * BLCKSZ)	/* buffers when spilling, measured */
 
 /* Bitmaps (tidbitmap.c). */
 #define BITMAP_PAGE_BYTES		48
@@ -421,7 +422,7 @@ sort_bytes(double rows, double chunk, double limit, PgAdmCostBasis *basis)
 	double		slots = Max(next_power_of_2(rows + 1), SORT_MIN_SLOTS) * SORT_SLOT_BYTES;
 
 	if (slots + rows * chunk > limit)
-		return at_limit(limit, basis);
+		return at_limit(limit, basis) + TAPES_BYTES;
 	return 2 * CONTEXT_BYTES + slots +
 		block_bytes(rows * chunk, ALLOCSET_DEFAULT_MAXSIZE);
 }
@@ -966,7 +967,7 @@ charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
 									   group, max_block);
 	}
 	if (bytes > walk->hash_mem)
-		bytes = at_limit(walk->hash_mem, &basis);
+		bytes = at_limit(walk->hash_mem, &basis) + TAPES_BYTES;
 	charge(walk, plan, bytes, basis);
 }
 

@@ -248,7 +248,7 @@ print_table()
 		order[++n] = $2
 	}
 	END {
-		printf "%9s | %-40s | %s\n", "", "plain PostgreSQL: mode = off", "pg_admission: mode = enforce"
+		printf "%9s | %-38s | %s\n", "", "plain PostgreSQL: mode = off", "pg_admission: mode = enforce"
 		line("offered", "in time", "median", "99 %", "timeouts", "in time", "median",
 			"99 %", "refused", "its cost", "timeouts")
 		line("---", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:")
