@@ -49,3 +49,8 @@ include $(PGXS)
 # Every object depends on every header: they are few, and a stale object would
 # have another idea of the shared memory.
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h)
+
+# Calls within the library need no detour through its symbol table.
+ifeq ($(PORTNAME), linux)
+SHLIB_LINK += -Wl,-Bsymbolic
+endif

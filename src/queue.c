@@ -436,24 +436,28 @@ describe(PgAdmOutcome *outcome)
 static void
 describe_breakers(int statements, TimestampTz now, PgAdmOutcome *outcome)
 {
+	/* Not in every outcome, which is on the stack of every query. */
+	static PgAdmTripped tripped[PGADM_MAX_BREAKERS];
+
 	PgAdmServerLoad *load = &pgadm_shared->load;
 	bool		fresh = !pgadm_load_stale(load->sample.sampled_at, now,
 										  load->interval_ms);
 
+	outcome->tripped = tripped;
 	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
 	{
 		const PgAdmBreaker *breaker = &load->breakers[i];
-		PgAdmTripped *tripped;
+		PgAdmTripped *copy;
 
 		if (breaker->warn_only ||
 			!pgadm_breakers_is_tripped(breaker, statements, fresh, now))
 			continue;
 
-		tripped = &outcome->tripped[outcome->ntripped++];
-		strlcpy(tripped->name, breaker->name, sizeof(tripped->name));
-		strlcpy(tripped->reason, breaker->reason, sizeof(tripped->reason));
-		tripped->value = breaker->state.value.value;
-		tripped->threshold = breaker->state.threshold;
+		copy = &tripped[outcome->ntripped++];
+		strlcpy(copy->name, breaker->name, sizeof(copy->name));
+		strlcpy(copy->reason, breaker->reason, sizeof(copy->reason));
+		copy->value = breaker->state.value.value;
+		copy->threshold = breaker->state.threshold;
 	}
 }
 

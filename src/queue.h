@@ -55,7 +55,7 @@ typedef struct PgAdmOutcome
 	PgAdmLimits limits;
 	PgAdmLoadValue service_rate;
 	int			ntripped;		/* only if refused by breakers */
-	PgAdmTripped tripped[PGADM_MAX_BREAKERS];
+	const PgAdmTripped *tripped;	/* until the next outcome */
 } PgAdmOutcome;
 
 extern void pgadm_queue_join(pid_t pid, Oid role, Oid database);

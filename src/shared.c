@@ -79,7 +79,7 @@ initialize(PgAdmShared *shared)
 
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		pg_atomic_init_u64(&shared->stats.counters[i], 0);
-	shared->stats.nroles = 1;
+	shared->nroles = 1;
 	shared->stats.reset_at = GetCurrentTimestamp();
 
 	for (int i = 0; i < PGADM_NREASONS; i++)

@@ -199,8 +199,6 @@ typedef struct PgAdmStats
 	int64		cpu_wait_us_base;	/* of the growing totals, at the reset */
 	int64		cpu_busy_us_base;
 	TimestampTz reset_at;
-	int			nroles;			/* 1, for the rest, and those in use */
-	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
 } PgAdmStats;
 
 /*
@@ -262,8 +260,8 @@ typedef struct PgAdmServerLoad
 	int			interval_ms;	/* until the next */
 	PgAdmLoadValue throttle_rate;	/* queued or refused per s, last sample */
 	PgAdmLoadValue service_rate;	/* completed per s, smoothed */
-	PgAdmLoadWarning warnings[PGADM_NWARNINGS];
 	int			ntripped;		/* breakers that are, warn_only ones too */
+	PgAdmLoadWarning warnings[PGADM_NWARNINGS];
 	PgAdmBreaker breakers[PGADM_MAX_BREAKERS];
 } PgAdmServerLoad;
 
@@ -296,6 +294,10 @@ typedef struct PgAdmHistory
 	PgAdmLoadSample samples[PGADM_LOAD_HISTORY_SIZE];
 } PgAdmHistory;
 
+/*
+ * What every query touches comes first and close together: with many
+ * backends, pages that are not in a cache are most of what admission costs.
+ */
 typedef struct PgAdmShared
 {
 	LWLock	   *lock;
@@ -303,9 +305,11 @@ typedef struct PgAdmShared
 	PgAdmBudget budget;
 	PgAdmQueue	queue;
 	PgAdmStats	stats;
-	PgAdmLogDebt log_debt;
 	PgAdmSamplerState sampler;
 	PgAdmServerLoad load;
+	PgAdmLogDebt log_debt;
+	int			nroles;			/* 1, for the rest, and those in use */
+	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
 	PgAdmCpu	cpu;
 	PgAdmHistory history;
 	int			ncpu_accounts;

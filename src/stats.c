@@ -51,7 +51,7 @@ pgadm_stats_get(PgAdmCounter counter)
 static PgAdmRoleStats *
 role_stats(PgAdmSlot *slot)
 {
-	return &pgadm_shared->stats.roles[slot->role_stats];
+	return &pgadm_shared->roles[slot->role_stats];
 }
 
 /*
@@ -61,17 +61,17 @@ role_stats(PgAdmSlot *slot)
 void
 pgadm_stats_join(PgAdmSlot *slot, Oid role, Oid database)
 {
-	PgAdmStats *stats = &pgadm_shared->stats;
+	PgAdmShared *shared = pgadm_shared;
 	int			i = 1;
 
-	while (i < stats->nroles && (stats->roles[i].role != role ||
-								 stats->roles[i].database != database))
+	while (i < shared->nroles && (shared->roles[i].role != role ||
+								  shared->roles[i].database != database))
 		i++;
-	if (i == stats->nroles && i < PGADM_MAX_ROLE_STATS)
+	if (i == shared->nroles && i < PGADM_MAX_ROLE_STATS)
 	{
-		stats->roles[i].role = role;
-		stats->roles[i].database = database;
-		stats->nroles++;
+		shared->roles[i].role = role;
+		shared->roles[i].database = database;
+		shared->nroles++;
 	}
 	slot->role_stats = i < PGADM_MAX_ROLE_STATS ? i : 0;
 }
@@ -137,9 +137,9 @@ pgadm_stats_waited(PgAdmSlot *slot, int64 wait_us)
 static void
 reset_roles(void)
 {
-	for (int i = 0; i < pgadm_shared->stats.nroles; i++)
+	for (int i = 0; i < pgadm_shared->nroles; i++)
 	{
-		PgAdmRoleStats *stats = &pgadm_shared->stats.roles[i];
+		PgAdmRoleStats *stats = &pgadm_shared->roles[i];
 		PgAdmRoleStats zero = {.role = stats->role,.database = stats->database};
 
 		*stats = zero;

@@ -451,14 +451,14 @@ add_oid(Row *row, Oid oid)
 Datum
 pgadm_roles_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmRoleStats *stats = palloc(sizeof(pgadm_shared->stats.roles));
+	PgAdmRoleStats *stats = palloc(sizeof(pgadm_shared->roles));
 	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
 
 	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
-	n = pgadm_shared->stats.nroles;
-	memcpy(stats, pgadm_shared->stats.roles, n * sizeof(PgAdmRoleStats));
+	n = pgadm_shared->nroles;
+	memcpy(stats, pgadm_shared->roles, n * sizeof(PgAdmRoleStats));
 	LWLockRelease(pgadm_shared->lock);
 
 	for (int i = 0; i < n; i++)
