@@ -332,7 +332,7 @@ sub start
 
 	$self->{n}++;
 	$sql .= ';' unless $sql =~ /;\s*\z/;
-	$self->{in} .= "$sql\n\\echo '#end' $self->{n} :SQLSTATE\n";
+	$self->{in} .= "$sql\n\\warn '#end' $self->{n}\n\\echo '#end' $self->{n} :SQLSTATE\n";
 	$self->{harness}->pump_nb while length $self->{in} && $self->is_alive;
 	return $self;
 }
@@ -343,7 +343,8 @@ sub has_finished
 	my ($self) = @_;
 
 	$self->{harness}->pump_nb if $self->is_alive;
-	return $self->{out} =~ /^#end $self->{n} \S+$/m;
+	return $self->{out} =~ /^#end $self->{n} \S+$/m
+	  && $self->{err} =~ /^#end $self->{n}$/m;
 }
 
 # Wait for that.  Returns output, errors and the last SQLSTATE, which is
@@ -360,14 +361,12 @@ sub finish
 		usleep(5_000);
 	}
 
-	# What was written to stderr before has at the latest come by now.
-	$self->{harness}->pump_nb if $self->is_alive;
 	IPC::Run::finish($self->{harness}) if !$self->is_alive;
 
 	($result{out}, $result{state}) =
 	  $self->{out} =~ /\A(.*?)^#end $self->{n} (\S+)$/ms ? ($1, $2) :
 	  ($self->{out}, undef);
-	$result{err} = $self->{err};
+	($result{err} = $self->{err}) =~ s/^#end \d+\n//mg;
 	chomp $result{out};
 	$self->{out} = $self->{err} = '';
 	$self->{connect_error} = $result{err};
