@@ -343,7 +343,7 @@ sub has_finished
 	my ($self) = @_;
 
 	$self->{harness}->pump_nb if $self->is_alive;
-	return $self->{out} =~ /^#end $self->{n} \S+$/m
+	return $self->{out} =~ /^#end $self->{n} \S*$/m
 	  && $self->{err} =~ /^#end $self->{n}$/m;
 }
 
@@ -364,12 +364,19 @@ sub finish
 	IPC::Run::finish($self->{harness}) if !$self->is_alive;
 
 	($result{out}, $result{state}) =
-	  $self->{out} =~ /\A(.*?)^#end $self->{n} (\S+)$/ms ? ($1, $2) :
+	  $self->{out} =~ /\A(.*?)^#end $self->{n} (\S*)$/ms ? ($1, $2) :
 	  ($self->{out}, undef);
 	($result{err} = $self->{err}) =~ s/^#end \d+\n//mg;
 	chomp $result{out};
 	$self->{out} = $self->{err} = '';
 	$self->{connect_error} = $result{err};
+
+	# Without a connection, psql has no SQLSTATE, and is of no use any more.
+	if (defined $result{state} && $result{state} eq '')
+	{
+		$result{state} = undef;
+		$self->quit;
+	}
 	return \%result;
 }
 
@@ -393,7 +400,7 @@ sub is_alive
 {
 	my ($self) = @_;
 
-	return $self->{harness}->pumpable;
+	return !$self->{dead} && $self->{harness}->pumpable;
 }
 
 # Be gone without a word to the server.
@@ -402,7 +409,7 @@ sub vanish
 	my ($self) = @_;
 
 	$self->{harness}->signal('KILL');
-	eval { $self->{harness}->finish };
+	$self->{dead} = 1;
 	return;
 }
 
@@ -413,6 +420,7 @@ sub quit
 	return unless $self->is_alive;
 	$self->{in} .= "\\q\n";
 	eval { $self->{harness}->finish };
+	$self->{dead} = 1;
 	return;
 }
 
