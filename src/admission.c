@@ -312,7 +312,7 @@ check_client(void)
  */
 typedef struct Alarms
 {
-	int64		time_out;		/* or 0 */
+	int64		began;
 	int64		check_client;
 	int64		check_locks;
 } Alarms;
@@ -327,25 +327,36 @@ static Alarms
 set_alarms(int64 now)
 {
 	Alarms		alarms = {
+		.began = now,
 		.check_client = us_after(now, CLIENT_CHECK_MS),
 		.check_locks = us_after(now, DeadlockTimeout),
 	};
 
-	if (pgadm_queue_timeout > 0)
-		alarms.time_out = us_after(now, pgadm_queue_timeout);
 	return alarms;
+}
+
+/*
+ * When has this query waited too long?  That may change while it waits.
+ */
+static int64
+time_out_at(const Alarms *alarms)
+{
+	int			ms = pgadm_queue_timeout_is_local ? pgadm_queue_timeout :
+		pgadm_queue_timeout_of_server();
+
+	return ms > 0 ? us_after(alarms->began, ms) : PG_INT64_MAX;
 }
 
 /*
  * Until the first alarm, in milliseconds.
  */
 static long
-time_to_sleep(const Alarms *alarms, int64 now)
+time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 {
 	int64		next = Min(alarms->check_client, alarms->check_locks);
 
-	if (alarms->time_out > now)
-		next = Min(next, alarms->time_out);
+	if (time_out > now)
+		next = Min(next, time_out);
 	return (long) Max(next - now + 999, 0) / 1000;
 }
 
@@ -378,17 +389,19 @@ wait_in_queue(PgAdmOutcome *outcome)
 	for (;;)
 	{
 		int64		now = pgadm_host_clock_us();
+		int64		time_out = time_out_at(&alarms);
 
-		CHECK_FOR_INTERRUPTS();
 		if (now >= alarms.check_client)
 		{
 			check_client();
 			alarms.check_client = us_after(now, CLIENT_CHECK_MS);
 		}
 
+		/* Afterwards, since that check may have reset the latch. */
+		CHECK_FOR_INTERRUPTS();
+
 		pgadm_queue_poll(effective_mode() == PGADM_MODE_ENFORCE,
-						 alarms.time_out != 0 && now >= alarms.time_out,
-						 outcome);
+						 now >= time_out, outcome);
 		if (outcome->verdict != PGADM_QUEUE)
 			return;
 
@@ -403,7 +416,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 		}
 
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 time_to_sleep(&alarms, now), wait_event);
+						 time_to_sleep(&alarms, time_out, now), wait_event);
 		ResetLatch(MyLatch);
 	}
 }

@@ -152,9 +152,21 @@ raise_exceeds_budget(const PgAdmOutcome *outcome)
 							"pg_admission.query_memory_limit" : "pg_admission.query_workers")));
 }
 
+static bool
+owes_any(PgAdmLogDebt *debt)
+{
+	for (int i = 0; i < PGADM_NREASONS; i++)
+	{
+		if (pg_atomic_read_u64(&debt->refused[i]) > 0)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Write a summary of the refusals that the log has not been told of, unless
- * the last one was a short time ago.
+ * the last one was a short time ago.  It is about other sessions as well, so
+ * it is not for the eyes of this one's client.
  */
 void
 pgadm_errors_log_summary(void)
@@ -165,7 +177,8 @@ pgadm_errors_log_summary(void)
 	uint64		total = 0;
 	StringInfoData counts;
 
-	if (now < last + (uint64) pgadm_log_interval * 1000 ||
+	if (pgadm_log_rejections != PGADM_LOG_SUMMARY || !owes_any(debt) ||
+		now < last + (uint64) pgadm_log_interval * 1000 ||
 		!pg_atomic_compare_exchange_u64(&debt->logged_at, &last, now))
 		return;
 
@@ -181,12 +194,12 @@ pgadm_errors_log_summary(void)
 		total += refused;
 	}
 
+	/* One line, so the counts are not put into a DETAIL. */
 	if (total > 0)
-		ereport(LOG,
-				(errmsg_plural("admission control refused " UINT64_FORMAT " request",
-							   "admission control refused " UINT64_FORMAT " requests",
-							   (unsigned long) total, total),
-				 errdetail_internal("%s", counts.data),
+		ereport(LOG_SERVER_ONLY,
+				(errmsg_plural("admission control refused " UINT64_FORMAT " request: %s",
+							   "admission control refused " UINT64_FORMAT " requests: %s",
+							   (unsigned long) total, total, counts.data),
 				 errhidestmt(true), errhidecontext(true)));
 	pfree(counts.data);
 }
@@ -197,9 +210,11 @@ pgadm_errors_log_summary(void)
 void
 pgadm_errors_raise(const PgAdmOutcome *outcome)
 {
-	pg_atomic_fetch_add_u64(&pgadm_shared->log_debt.refused[outcome->reason], 1);
 	if (pgadm_log_rejections == PGADM_LOG_SUMMARY)
+	{
+		pg_atomic_fetch_add_u64(&pgadm_shared->log_debt.refused[outcome->reason], 1);
 		pgadm_errors_log_summary();
+	}
 
 	if (outcome->reason == PGADM_REASON_MEMORY ||
 		outcome->reason == PGADM_REASON_WORKERS)

@@ -92,6 +92,7 @@ pgadm_limits_publish(void)
 
 	memset(&limits, 0, sizeof(limits));
 	limits.mode = pgadm_mode;
+	limits.queue_timeout = pgadm_queue_timeout;
 	limits.shedding = (pgadm_load_shedding != PGADM_SHEDDING_OFF);
 	limits.workers_total = workers_total(&host);
 	limits.memory_total = memory_total(&host);

@@ -890,6 +890,15 @@ pgadm_queue_mode(void)
 }
 
 /*
+ * The queue timeout of sessions that have none of their own, read likewise.
+ */
+int
+pgadm_queue_timeout_of_server(void)
+{
+	return pgadm_shared->limits.queue_timeout;
+}
+
+/*
  * Is the queue bounded, and left on timeout?  Read like the mode.
  */
 bool

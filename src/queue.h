@@ -75,6 +75,7 @@ extern bool pgadm_queue_refuses(const PgAdmRequest *request,
 extern bool pgadm_queue_drops_connection(const char *role, const char *address,
 										 PgAdmOutcome *outcome);
 extern PgAdmMode pgadm_queue_mode(void);
+extern int	pgadm_queue_timeout_of_server(void);
 extern bool pgadm_queue_shedding(void);
 
 extern void pgadm_queue_publish(const PgAdmLimits *limits);

@@ -29,6 +29,7 @@
 int			pgadm_mode = PGADM_MODE_OBSERVE;
 bool		pgadm_mode_is_local = false;
 int			pgadm_queue_timeout = 30000;
+bool		pgadm_queue_timeout_is_local = false;
 int			pgadm_query_memory_limit = 0;
 int			pgadm_query_memory = 0;
 int			pgadm_query_workers = 0;
@@ -94,11 +95,11 @@ static const struct config_enum_entry log_rejections_options[] = {
 };
 
 /*
- * Remember whether the mode was set for this role, database or session: then
- * it stays as it is when the server's mode changes while a query waits.
+ * Remember whether a setting was made for this role, database or session: then
+ * it stays as it is when that of the server changes while a query waits.
  */
 static bool
-check_mode(int *newval, void **extra, GucSource source)
+check_is_local(int *newval, void **extra, GucSource source)
 {
 	bool	   *is_local = (bool *) malloc(sizeof(bool));
 
@@ -114,6 +115,12 @@ static void
 assign_mode(int newval, void *extra)
 {
 	pgadm_mode_is_local = (extra != NULL && *(bool *) extra);
+}
+
+static void
+assign_queue_timeout(int newval, void *extra)
+{
+	pgadm_queue_timeout_is_local = (extra != NULL && *(bool *) extra);
 }
 
 /*
@@ -208,7 +215,7 @@ define_policy_settings(void)
 							 "\"observe\" charges, decides and counts, but nothing waits or is refused.",
 							 &pgadm_mode, PGADM_MODE_OBSERVE, mode_options,
 							 PGC_SUSET, 0,
-							 check_mode, assign_mode, NULL);
+							 check_is_local, assign_mode, NULL);
 	DefineCustomEnumVariable("pg_admission.load_shedding",
 							 "Whether the queue is bounded and queries are refused when it is full.",
 							 "\"managed\" leaves it to the system, which bounds the queue.",
@@ -224,7 +231,8 @@ define_policy_settings(void)
 							"Longest time that a query waits in the admission queue.",
 							"0 means no limit.",
 							&pgadm_queue_timeout, 30000, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+							PGC_USERSET, GUC_UNIT_MS,
+							check_is_local, assign_queue_timeout, NULL);
 	DefineCustomEnumVariable("pg_admission.oversize",
 							 "What happens to a query whose plan needs more than the memory budget.",
 							 NULL,

@@ -54,6 +54,7 @@ typedef struct PgAdmBreakerSettings
 extern int	pgadm_mode;
 extern bool pgadm_mode_is_local;
 extern int	pgadm_queue_timeout;
+extern bool pgadm_queue_timeout_is_local;
 extern int	pgadm_query_memory_limit;
 extern int	pgadm_query_memory;
 extern int	pgadm_query_workers;

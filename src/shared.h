@@ -47,6 +47,7 @@ typedef struct PgAdmLimits
 	PgAdmMode	mode;			/* of sessions without one of their own */
 	bool		shedding;		/* is the queue bounded, and left on timeout? */
 	int			queue_capacity; /* negative: unbounded */
+	int			queue_timeout;	/* likewise, in ms; 0 = none */
 	int			workers_total;
 	int64		memory_total;	/* in bytes */
 } PgAdmLimits;

@@ -332,7 +332,7 @@ sub start
 
 	$self->{n}++;
 	$sql .= ';' unless $sql =~ /;\s*\z/;
-	$self->{in} .= "$sql\n\\echo '#end' $self->{n} :SQLSTATE\n";
+	$self->{in} .= "$sql\n\\warn '#end' $self->{n}\n\\echo '#end' $self->{n} :SQLSTATE\n";
 	$self->{harness}->pump_nb while length $self->{in} && $self->is_alive;
 	return $self;
 }
@@ -343,7 +343,8 @@ sub has_finished
 	my ($self) = @_;
 
 	$self->{harness}->pump_nb if $self->is_alive;
-	return $self->{out} =~ /^#end $self->{n} \S+$/m;
+	return $self->{out} =~ /^#end $self->{n} \S*$/m
+	  && $self->{err} =~ /^#end $self->{n}$/m;
 }
 
 # Wait for that.  Returns output, errors and the last SQLSTATE, which is
@@ -360,17 +361,22 @@ sub finish
 		usleep(5_000);
 	}
 
-	# What was written to stderr before has at the latest come by now.
-	$self->{harness}->pump_nb if $self->is_alive;
 	IPC::Run::finish($self->{harness}) if !$self->is_alive;
 
 	($result{out}, $result{state}) =
-	  $self->{out} =~ /\A(.*?)^#end $self->{n} (\S+)$/ms ? ($1, $2) :
+	  $self->{out} =~ /\A(.*?)^#end $self->{n} (\S*)$/ms ? ($1, $2) :
 	  ($self->{out}, undef);
-	$result{err} = $self->{err};
+	($result{err} = $self->{err}) =~ s/^#end \d+\n//mg;
 	chomp $result{out};
 	$self->{out} = $self->{err} = '';
 	$self->{connect_error} = $result{err};
+
+	# Without a connection, psql has no SQLSTATE, and is of no use any more.
+	if (defined $result{state} && $result{state} eq '')
+	{
+		$result{state} = undef;
+		$self->quit;
+	}
 	return \%result;
 }
 
@@ -394,7 +400,7 @@ sub is_alive
 {
 	my ($self) = @_;
 
-	return $self->{harness}->pumpable;
+	return !$self->{dead} && $self->{harness}->pumpable;
 }
 
 # Be gone without a word to the server.
@@ -403,7 +409,7 @@ sub vanish
 	my ($self) = @_;
 
 	$self->{harness}->signal('KILL');
-	eval { $self->{harness}->finish };
+	$self->{dead} = 1;
 	return;
 }
 
@@ -414,6 +420,7 @@ sub quit
 	return unless $self->is_alive;
 	$self->{in} .= "\\q\n";
 	eval { $self->{harness}->finish };
+	$self->{dead} = 1;
 	return;
 }
 
