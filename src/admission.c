@@ -423,16 +423,16 @@ wait_in_queue(PgAdmOutcome *outcome)
 
 /*
  * Wait in the queue, and leave it whatever happens.  Returns whether the
- * snapshot of the query, if there is one, was given up meanwhile.
+ * statement's snapshot was given up meanwhile, if it may.
  */
 static bool
-wait_for_admission(QueryDesc *queryDesc, PgAdmOutcome *outcome)
+wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome)
 {
 	volatile bool gave_up = false;
 
 	PG_TRY();
 	{
-		if (queryDesc != NULL && frame.depth == 0)
+		if (may_give_up)
 			gave_up = pgadm_snapshot_give_up(queryDesc);
 		wait_in_queue(outcome);
 	}
@@ -447,19 +447,20 @@ wait_for_admission(QueryDesc *queryDesc, PgAdmOutcome *outcome)
 }
 
 /*
- * Get a request admitted, or raise an error.  The query's snapshot is given up
- * while it waits, if that can be done.
+ * Get a request admitted, or raise an error.  If the statement starts only
+ * now, its snapshot is given up while it waits, if that can be done.
  */
 static void
-admit(PgAdmAdmission *admission, const PgAdmRequest *request,
-	  QueryDesc *queryDesc)
+admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 {
+	QueryDesc  *queryDesc = admission->queryDesc;
 	PgAdmOutcome outcome;
 	bool		gave_up = false;
 
 	pgadm_queue_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-		gave_up = wait_for_admission(queryDesc, &outcome);
+		gave_up = wait_for_admission(queryDesc, starts && frame.depth == 0,
+									 &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
 		pgadm_errors_raise(&outcome);
@@ -473,12 +474,11 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request,
  * As above, but for a new record, which goes if that fails.
  */
 static void
-admit_new(PgAdmAdmission *admission, const PgAdmRequest *request,
-		  QueryDesc *queryDesc)
+admit_new(PgAdmAdmission *admission, const PgAdmRequest *request)
 {
 	PG_TRY();
 	{
-		admit(admission, request, queryDesc);
+		admit(admission, request, true);
 	}
 	PG_CATCH();
 	{
@@ -615,7 +615,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
-	admit_new(admission, &request, queryDesc);
+	admit_new(admission, &request);
 }
 
 /*
@@ -743,7 +743,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 		request.entry = admission->entry;
 	}
 
-	admit(admission, &request, NULL);
+	admit(admission, &request, false);
 }
 
 /*
@@ -878,7 +878,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 
 	admission = new_admission(NULL);
 	admission->claim = claim;
-	admit_new(admission, &request, NULL);
+	admit_new(admission, &request);
 	return admission;
 }
 

@@ -12,7 +12,11 @@
  * portal has just taken it for this one query (PortalStart() for a SELECT,
  * PortalRunMulti() for the others) and nothing else is on the stack: pushed
  * once, and registered once by the query descriptor.  Statements that a rule
- * has added share their snapshot and keep it.  Callers must make sure
+ * has added share their snapshot and keep it.  A utility command has one that
+ * PortalRunUtility() took; without it the portal's is made again on demand.
+ *
+ * The catalog snapshot that planning has left goes too, since it would hold
+ * back vacuum just as well.  Callers must make sure
  * that they are not inside any other statement: popping the snapshot of a
  * caller that catches an error of the wait would leave it without one.
  *
@@ -51,19 +55,45 @@ is_ours_alone(const QueryDesc *queryDesc)
 }
 
 /*
- * Give up the snapshot of a query that is about to wait, if that is possible.
- * Returns whether it was; then pgadm_snapshot_renew() must be called before
- * the executor sees the query, or an error must end it.
+ * Is the active snapshot that of the utility command in the active portal,
+ * and nobody else's?
+ */
+static bool
+is_portals_alone(void)
+{
+	Snapshot	snapshot;
+
+	if (ActivePortal == NULL || ActivePortal->holdSnapshot != NULL ||
+		ActivePortal->portalSnapshot == NULL || !ActiveSnapshotSet())
+		return false;
+
+	snapshot = GetActiveSnapshot();
+	return snapshot == ActivePortal->portalSnapshot &&
+		snapshot->active_count == 1 && snapshot->regd_count == 0;
+}
+
+/*
+ * Give up the snapshot of a statement that is about to wait, if that is
+ * possible: a query's, or without one a utility command's.  Returns whether it
+ * was; then pgadm_snapshot_renew() must be called before the statement is
+ * executed, or an error must end it.
  */
 bool
 pgadm_snapshot_give_up(QueryDesc *queryDesc)
 {
-	if (IsolationUsesXactSnapshot() || !is_ours_alone(queryDesc))
+	if (IsolationUsesXactSnapshot() ||
+		!(queryDesc != NULL ? is_ours_alone(queryDesc) : is_portals_alone()))
 		return false;
 
-	UnregisterSnapshot(queryDesc->snapshot);
-	queryDesc->snapshot = InvalidSnapshot;
+	if (queryDesc != NULL)
+	{
+		UnregisterSnapshot(queryDesc->snapshot);
+		queryDesc->snapshot = InvalidSnapshot;
+	}
+	else
+		ActivePortal->portalSnapshot = NULL;
 	PopActiveSnapshot();
+	InvalidateCatalogSnapshot();
 	return true;
 }
 
@@ -73,6 +103,11 @@ pgadm_snapshot_give_up(QueryDesc *queryDesc)
 void
 pgadm_snapshot_renew(QueryDesc *queryDesc)
 {
-	PushActiveSnapshot(GetTransactionSnapshot());
-	queryDesc->snapshot = RegisterSnapshot(GetActiveSnapshot());
+	if (queryDesc != NULL)
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		queryDesc->snapshot = RegisterSnapshot(GetActiveSnapshot());
+	}
+	else
+		EnsurePortalSnapshotExists();
 }
