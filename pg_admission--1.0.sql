@@ -154,6 +154,7 @@ CREATE FUNCTION pg_stat_admission(
     OUT bypassed_no_relation bigint,
     OUT would_have_waited bigint,
     OUT would_have_rejected bigint,
+    OUT would_have_dropped_connections bigint,
     OUT forced bigint,
     OUT lent bigint,
     OUT throttled bigint,
@@ -220,6 +221,8 @@ COMMENT ON COLUMN pg_stat_admission.would_have_waited IS
 'queries that mode observe let run, and mode enforce would have made wait';
 COMMENT ON COLUMN pg_stat_admission.would_have_rejected IS
 'queries that mode observe let run, and mode enforce would have refused';
+COMMENT ON COLUMN pg_stat_admission.would_have_dropped_connections IS
+'connections that mode observe let in, and mode enforce would have refused';
 COMMENT ON COLUMN pg_stat_admission.forced IS
 'queries admitted over the budget because waiting could have hurt others';
 COMMENT ON COLUMN pg_stat_admission.lent IS

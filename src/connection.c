@@ -19,6 +19,7 @@
 
 #include <limits.h>
 
+#include "catalog/pg_authid.h"
 #include "connection.h"
 #include "errors.h"
 #include "exemption.h"
@@ -30,15 +31,24 @@
 /*
  * Superusers and the exempt roles always get in, or nobody could help.  The
  * session has no user id yet, so the catalog is asked by name.
+ *
+ * Nor does it have a database, so the memberships looked up here lack
+ * pg_database_owner.  Neither we nor PostgreSQL, which both remember those of
+ * one role, must take them for complete later on.
  */
 static bool
 is_exempt(const char *role_name)
 {
 	Oid			role = get_role_oid(role_name, true);
+	bool		exempt;
 
 	/* A role that does not exist will be told so. */
-	return !OidIsValid(role) || superuser_arg(role) ||
+	exempt = !OidIsValid(role) || superuser_arg(role) ||
 		pgadm_exemption_of_role(role);
+
+	pgadm_exemption_forget();
+	(void) is_member_of_role_nosuper(ROLE_PG_DATABASE_OWNER, ROLE_PG_MONITOR);
+	return exempt;
 }
 
 void
@@ -47,11 +57,12 @@ pgadm_connection_admit(Port *port)
 	PgAdmOutcome outcome;
 
 	if (pgadm_shared == NULL || am_walsender || MyBackendType != B_BACKEND ||
-		pgadm_mode != PGADM_MODE_ENFORCE ||
+		pgadm_mode == PGADM_MODE_OFF ||
 		pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop ||
 		is_exempt(port->user_name))
 		return;
 
-	if (pgadm_queue_drops_connection(port->user_name, port->remote_host, &outcome))
+	if (pgadm_queue_drops_connection(port->user_name, port->remote_host,
+									 pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
 		pgadm_errors_raise(&outcome);
 }

@@ -38,10 +38,19 @@ static struct
 	bool		is_member;
 }			membership;
 
+/*
+ * Look up anew when asked next.
+ */
+void
+pgadm_exemption_forget(void)
+{
+	membership.valid = false;
+}
+
 static void
 forget_membership(Datum arg, int cacheid, uint32 hashvalue)
 {
-	membership.valid = false;
+	pgadm_exemption_forget();
 }
 
 /*

@@ -504,11 +504,16 @@ reject(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmReason reason,
 }
 
 /*
- * Mode "observe": whatever the decision, count it and run.
+ * Mode "observe": whatever the decision, count it and run.  It is over the
+ * budget, and would be in the queue, unless it is a breaker or the CPU that
+ * refuses it while there is room.
  */
 static PgAdmVerdict
-observe(PgAdmSlot *slot, PgAdmVerdict verdict, bool *over_budget)
+observe(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmVerdict verdict,
+		bool *over_budget)
 {
+	PgAdmBudgetState state = pgadm_budget_state();
+
 	if (verdict == PGADM_QUEUE)
 		pgadm_stats_count(PGADM_WOULD_HAVE_WAITED);
 	else if (verdict == PGADM_REJECT)
@@ -516,7 +521,7 @@ observe(PgAdmSlot *slot, PgAdmVerdict verdict, bool *over_budget)
 	else
 		return verdict;
 
-	*over_budget = true;
+	*over_budget = (verdict == PGADM_QUEUE || !pgadm_policy_fits(claim, &state));
 	return PGADM_RUN;
 }
 
@@ -592,7 +597,8 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 
 	outcome->verdict = decide(request, now, &outcome->reason);
 	if (!request->enforce)
-		outcome->verdict = observe(slot, outcome->verdict, &over_budget);
+		outcome->verdict = observe(slot, &request->claim, outcome->verdict,
+								   &over_budget);
 	if (!resumes || outcome->verdict == PGADM_QUEUE ||
 		outcome->verdict == PGADM_REJECT)
 		pgadm_stats_submitted(slot);
@@ -850,11 +856,12 @@ pgadm_queue_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 }
 
 /*
- * Is a new connection to be refused?  It is counted if so, but is no query.
+ * Is a new connection to be refused?  It is counted if so, or if it would be
+ * but is only observed.  It is no query.
  */
 bool
 pgadm_queue_drops_connection(const char *role, const char *address,
-							 PgAdmOutcome *outcome)
+							 bool enforce, PgAdmOutcome *outcome)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	double		probability;
@@ -868,6 +875,11 @@ pgadm_queue_drops_connection(const char *role, const char *address,
 								   pgadm_max_cpu_wait_ratio_to_drop, now);
 	draw = pgadm_load_connection_uniform(role, address, pgadm_shared->load.number);
 	drop = pgadm_load_draw(probability, draw);
+	if (drop && !enforce)
+	{
+		pgadm_stats_count(PGADM_WOULD_HAVE_DROPPED_CONNECTIONS);
+		drop = false;
+	}
 	if (drop)
 	{
 		outcome->reason = PGADM_REASON_CONNECTION;

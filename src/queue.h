@@ -73,7 +73,7 @@ extern bool pgadm_queue_may_refuse(const PgAdmRequest *request);
 extern bool pgadm_queue_refuses(const PgAdmRequest *request,
 								PgAdmOutcome *outcome);
 extern bool pgadm_queue_drops_connection(const char *role, const char *address,
-										 PgAdmOutcome *outcome);
+										 bool enforce, PgAdmOutcome *outcome);
 extern PgAdmMode pgadm_queue_mode(void);
 extern int	pgadm_queue_timeout_of_server(void);
 extern bool pgadm_queue_shedding(void);

@@ -362,6 +362,7 @@ static const PgAdmCounter bypass_counters[] = {
 static const PgAdmCounter last_counters[] = {
 	PGADM_WOULD_HAVE_WAITED,
 	PGADM_WOULD_HAVE_REJECTED,
+	PGADM_WOULD_HAVE_DROPPED_CONNECTIONS,
 	PGADM_FORCED,
 	PGADM_LENT,
 	PGADM_THROTTLED,
