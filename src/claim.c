@@ -49,7 +49,6 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim)
 		.work_mem_kb = work_mem,
 		.hash_mem_multiplier = hash_mem_multiplier,
 		.leader_participates = parallel_leader_participation,
-		.max_workers = max_parallel_workers,
 		.seq_page_cost = seq_page_cost,
 	};
 	PgAdmQueryCost cost;

@@ -46,9 +46,10 @@
 
 /*
  * The planner's rows are taken this many times before anything else.  Those of a
- * whole table it knows well.  Others are often less than the truth, and a few
- * rows are relatively further off than many: one comparison of two columns, which
- * it takes to be true for a third of the rows, is enough to be off by two.
+ * whole table it knows well; those of a function too, or not at all.  Others are
+ * often less than the truth, and few rows are relatively further off than many:
+ * one comparison of two columns, which it takes to be true for a third of the
+ * rows, is enough to be off by two.
  */
 #define SURE_FACTOR				1.2
 #define UNSURE_FACTOR			2.0
@@ -132,6 +133,8 @@ struct CostWalk
 	PgAdmCostOperators *operators;	/* or NULL */
 	double		work_mem;		/* bytes */
 	double		hash_mem;		/* bytes */
+	double		unshrunk;		/* most that the planner lets hash tables take
+								 * that the executor sets no limit to */
 	double		memory;			/* charged so far */
 	double		shared_area;	/* in the current Gather's shared area */
 	double		executor;		/* bytes of the executor's own state */
@@ -173,114 +176,250 @@ static void charge_unknown(const Plan *plan, CostWalk *walk);
 #define AT(type, field)		offsetof(type, field)
 
 static const NodeRule rules[] = {
-	[T_Result] = {"Result", "computes one row at a time", NULL,
-		.exprs = {AT(Result, resconstantqual)}},
-	[T_ProjectSet] = {"ProjectSet",
-		"a user's set-returning function may store its rows for one input row, up to work_mem; built-in ones return one at a time",
-	charge_project_set},
-	[T_ModifyTable] = {"ModifyTable",
-		"changes one row at a time; the queue of AFTER triggers is not in the plan", NULL,
-		.exprs = {AT(ModifyTable, returningLists), AT(ModifyTable, withCheckOptionLists),
-			AT(ModifyTable, onConflictSet), AT(ModifyTable, onConflictWhere),
-	AT(ModifyTable, mergeActionLists)}},
-	[T_Append] = {"Append",
-		"nothing itself; children keep theirs to the end, so they add up", NULL,
-	AT(Append, appendplans)},
-	[T_MergeAppend] = {"Merge Append",
-		"one row of each child; children keep theirs, so they add up", NULL,
-	AT(MergeAppend, mergeplans)},
-	[T_RecursiveUnion] = {"Recursive Union",
-		"two tables of one step's rows, up to work_mem each; UNION also a hash table of all rows, without limit",
-	charge_recursive_union},
-	[T_BitmapAnd] = {"BitmapAnd", "nothing itself, its children have their bitmaps", NULL,
-	AT(BitmapAnd, bitmapplans)},
-	[T_BitmapOr] = {"BitmapOr", "one bitmap that its index scans add to, up to work_mem",
-	charge_bitmap, AT(BitmapOr, bitmapplans)},
-	[T_SeqScan] = {"Seq Scan", "one row at a time"},
-	[T_SampleScan] = {"Sample Scan", "one row at a time", NULL,
-		.exprs = {AT(SampleScan, tablesample)}},
-	[T_IndexScan] = {"Index Scan", "one row at a time", NULL,
-		.exprs = {AT(IndexScan, indexqual), AT(IndexScan, indexorderby)}},
-	[T_IndexOnlyScan] = {"Index Only Scan", "one row at a time", NULL,
-		.exprs = {AT(IndexOnlyScan, indexqual), AT(IndexOnlyScan, indexorderby)}},
-	[T_BitmapIndexScan] = {"Bitmap Index Scan",
-		"an entry for each page with a match, up to work_mem",
-		charge_bitmap, .exprs = {AT(BitmapIndexScan, indexqual)}},
-	[T_BitmapHeapScan] = {"Bitmap Heap Scan", "nothing itself, the bitmap is its child's"},
-	[T_TidScan] = {"Tid Scan", "a short list of row addresses", NULL,
-		.exprs = {AT(TidScan, tidquals)}},
-	[T_TidRangeScan] = {"Tid Range Scan", "one row at a time", NULL,
-		.exprs = {AT(TidRangeScan, tidrangequals)}},
-	[T_SubqueryScan] = {"Subquery Scan", "one row at a time", NULL,
-	AT(SubqueryScan, subplan)},
-	[T_FunctionScan] = {"Function Scan", "all rows of each function, up to work_mem",
-		charge_function_scan, .exprs = {AT(FunctionScan, functions)}},
-	[T_ValuesScan] = {"Values Scan", "the rows are part of the plan", NULL,
-		.exprs = {AT(ValuesScan, values_lists)}},
-	[T_TableFuncScan] = {"Table Function Scan", "all its rows, up to work_mem",
-		charge_output_store, .exprs = {AT(TableFuncScan, tablefunc)}},
-	[T_CteScan] = {"CTE Scan",
-	"all rows of the CTE once, up to work_mem, however many scans read them"},
-	[T_NamedTuplestoreScan] = {"Named Tuplestore Scan", "reads rows that a trigger keeps"},
-	[T_WorkTableScan] = {"WorkTable Scan", "reads the rows of its Recursive Union"},
-	[T_ForeignScan] = {"Foreign Scan",
-		"unknown; rows that its wrapper may fetch at once, up to work_mem",
-	charge_output_store, .exprs = {AT(ForeignScan, fdw_exprs)}},
-	[T_CustomScan] = {"Custom Scan",
-		"unknown; rows that its provider may keep, up to work_mem",
-		charge_output_store, AT(CustomScan, custom_plans),
-	{AT(CustomScan, custom_exprs)}},
-	[T_NestLoop] = {"Nested Loop", "one row of each side", NULL,
-		.exprs = {AT(Join, joinqual)}},
-	[T_MergeJoin] = {"Merge Join", "one row of each side", NULL,
-		.exprs = {AT(Join, joinqual), AT(MergeJoin, mergeclauses)}},
-	[T_HashJoin] = {"Hash Join", "nothing itself, the table is its Hash's", NULL,
-		.exprs = {AT(Join, joinqual), AT(HashJoin, hashclauses)}},
-	[T_Material] = {"Materialize", "all its input, up to work_mem", charge_input_store},
-	[T_Memoize] = {"Memoize",
-		"rows of the expected number of keys, up to the hash limit",
-	charge_memoize, .exprs = {AT(Memoize, param_exprs)}},
-	[T_Sort] = {"Sort", "all its input, up to work_mem; under a Limit twice its rows",
-	charge_sort},
-	[T_IncrementalSort] = {"Incremental Sort",
-		"the rows of one group of presorted keys, up to work_mem",
-	charge_incremental_sort},
-	[T_Group] = {"Group", "one row at a time"},
-	[T_Agg] = {"Aggregate",
-		"hashed: all groups, all hash tables together up to the hash limit; sorts for grouping sets, DISTINCT and ORDER BY, up to work_mem each; what array_agg and its like collect, without limit",
-	charge_agg},
-	[T_WindowAgg] = {"WindowAgg", "all rows of a partition, up to work_mem",
-		charge_input_store,
+	[T_Result] = {
+		.name = "Result",
+		.why = "computes one row at a time",
+		.exprs = {AT(Result, resconstantqual)},
+	},
+	[T_ProjectSet] = {
+		.name = "ProjectSet",
+		.why = "a user's set-returning function may store its rows for one input "
+		"row, up to work_mem; built-in ones return one at a time",
+		.charge = charge_project_set,
+	},
+	[T_ModifyTable] = {
+		.name = "ModifyTable",
+		.why = "changes one row at a time; the queue of AFTER triggers is not in the plan",
+		.exprs = {AT(ModifyTable, returningLists),
+			AT(ModifyTable, withCheckOptionLists),
+			AT(ModifyTable, onConflictSet),
+			AT(ModifyTable, onConflictWhere),
+		AT(ModifyTable, mergeActionLists)},
+	},
+	[T_Append] = {
+		.name = "Append",
+		.why = "nothing itself; children keep what they have to the end, so they add up",
+		.children = AT(Append, appendplans),
+	},
+	[T_MergeAppend] = {
+		.name = "Merge Append",
+		.why = "a row of each child; children are all read at once, so they add up",
+		.children = AT(MergeAppend, mergeplans),
+	},
+	[T_RecursiveUnion] = {
+		.name = "Recursive Union",
+		.why = "two tables of one step's rows, up to work_mem each; UNION also a "
+		"hash table of all rows, to which the executor sets no limit",
+		.charge = charge_recursive_union,
+	},
+	[T_BitmapAnd] = {
+		.name = "BitmapAnd",
+		.why = "nothing itself, its children have their bitmaps",
+		.children = AT(BitmapAnd, bitmapplans),
+	},
+	[T_BitmapOr] = {
+		.name = "BitmapOr",
+		.why = "one bitmap that its index scans add to, up to work_mem",
+		.charge = charge_bitmap,
+		.children = AT(BitmapOr, bitmapplans),
+	},
+	[T_SeqScan] = {
+		.name = "Seq Scan",
+		.why = "one row at a time",
+	},
+	[T_SampleScan] = {
+		.name = "Sample Scan",
+		.why = "one row at a time",
+		.exprs = {AT(SampleScan, tablesample)},
+	},
+	[T_IndexScan] = {
+		.name = "Index Scan",
+		.why = "one row at a time",
+		.exprs = {AT(IndexScan, indexqual), AT(IndexScan, indexorderby)},
+	},
+	[T_IndexOnlyScan] = {
+		.name = "Index Only Scan",
+		.why = "one row at a time",
+		.exprs = {AT(IndexOnlyScan, indexqual), AT(IndexOnlyScan, indexorderby)},
+	},
+	[T_BitmapIndexScan] = {
+		.name = "Bitmap Index Scan",
+		.why = "an entry for each page with a match, up to work_mem",
+		.charge = charge_bitmap,
+		.exprs = {AT(BitmapIndexScan, indexqual)},
+	},
+	[T_BitmapHeapScan] = {
+		.name = "Bitmap Heap Scan",
+		.why = "nothing itself, the bitmap is its child's",
+	},
+	[T_TidScan] = {
+		.name = "Tid Scan",
+		.why = "the row addresses that the query itself gives",
+		.exprs = {AT(TidScan, tidquals)},
+	},
+	[T_TidRangeScan] = {
+		.name = "Tid Range Scan",
+		.why = "one row at a time",
+		.exprs = {AT(TidRangeScan, tidrangequals)},
+	},
+	[T_SubqueryScan] = {
+		.name = "Subquery Scan",
+		.why = "one row at a time",
+		.children = AT(SubqueryScan, subplan),
+	},
+	[T_FunctionScan] = {
+		.name = "Function Scan",
+		.why = "all rows of each function, up to work_mem",
+		.charge = charge_function_scan,
+		.exprs = {AT(FunctionScan, functions)},
+	},
+	[T_ValuesScan] = {
+		.name = "Values Scan",
+		.why = "one row at a time, of those in the plan",
+		.exprs = {AT(ValuesScan, values_lists)},
+	},
+	[T_TableFuncScan] = {
+		.name = "Table Function Scan",
+		.why = "all its rows, up to work_mem",
+		.charge = charge_output_store,
+		.exprs = {AT(TableFuncScan, tablefunc)},
+	},
+	[T_CteScan] = {
+		.name = "CTE Scan",
+		.why = "all rows of the CTE, up to work_mem, once for all scans of it",
+	},
+	[T_NamedTuplestoreScan] = {
+		.name = "Named Tuplestore Scan",
+		.why = "nothing, the rows are kept by the trigger that it runs in",
+	},
+	[T_WorkTableScan] = {
+		.name = "WorkTable Scan",
+		.why = "nothing, the rows are kept by its Recursive Union",
+	},
+	[T_ForeignScan] = {
+		.name = "Foreign Scan",
+		.why = "unknown; taken to fetch all its rows at once, up to work_mem",
+		.charge = charge_output_store,
+		.exprs = {AT(ForeignScan, fdw_exprs)},
+	},
+	[T_CustomScan] = {
+		.name = "Custom Scan",
+		.why = "unknown; taken to keep all its rows, up to work_mem",
+		.charge = charge_output_store,
+		.children = AT(CustomScan, custom_plans),
+		.exprs = {AT(CustomScan, custom_exprs)},
+	},
+	[T_NestLoop] = {
+		.name = "Nested Loop",
+		.why = "a row of each side",
+		.exprs = {AT(Join, joinqual)},
+	},
+	[T_MergeJoin] = {
+		.name = "Merge Join",
+		.why = "a row of each side",
+		.exprs = {AT(Join, joinqual), AT(MergeJoin, mergeclauses)},
+	},
+	[T_HashJoin] = {
+		.name = "Hash Join",
+		.why = "nothing itself, the table is its Hash's",
+		.exprs = {AT(Join, joinqual), AT(HashJoin, hashclauses)},
+	},
+	[T_Material] = {
+		.name = "Materialize",
+		.why = "all its input, up to work_mem",
+		.charge = charge_input_store,
+	},
+	[T_Memoize] = {
+		.name = "Memoize",
+		.why = "the rows of as many keys as are expected, up to the hash limit",
+		.charge = charge_memoize,
+		.exprs = {AT(Memoize, param_exprs)},
+	},
+	[T_Sort] = {
+		.name = "Sort",
+		.why = "all its input, or under a Limit twice the rows asked for, up to work_mem",
+		.charge = charge_sort,
+	},
+	[T_IncrementalSort] = {
+		.name = "Incremental Sort",
+		.why = "the rows of one group of presorted keys, up to work_mem",
+		.charge = charge_incremental_sort,
+	},
+	[T_Group] = {
+		.name = "Group",
+		.why = "one row at a time",
+	},
+	[T_Agg] = {
+		.name = "Aggregate",
+		.why = "all groups if hashed, in all its hash tables up to the hash limit; "
+		"sorts for grouping sets, DISTINCT, ORDER BY and WITHIN GROUP, up to "
+		"work_mem each; what array_agg and its like collect, without limit",
+		.charge = charge_agg,
+	},
+	[T_WindowAgg] = {
+		.name = "WindowAgg",
+		.why = "the rows of a partition, which may be all, up to work_mem",
+		.charge = charge_input_store,
 		.exprs = {AT(WindowAgg, startOffset), AT(WindowAgg, endOffset),
-	AT(WindowAgg, runCondition)}},
-	[T_Unique] = {"Unique", "one row at a time"},
-	[T_Gather] = {"Gather", "queues of its workers, and what its Parallel Hashes leave unused of their shared area",
-	charge_gather},
-	[T_GatherMerge] = {"Gather Merge", "as Gather, and a few rows of each worker",
-	charge_gather},
-	[T_Hash] = {"Hash",
-		"all its input, up to the hash limit, then a buffer for each batch on disk; Parallel Hash shares one table of all processes' limits",
-	charge_hash},
-	[T_SetOp] = {"SetOp", "hashed: all distinct rows, without limit", charge_setop},
-	[T_LockRows] = {"LockRows", "one row at a time"},
-	[T_Limit] = {"Limit", "one row at a time", NULL,
-		.exprs = {AT(Limit, limitOffset), AT(Limit, limitCount)}},
+		AT(WindowAgg, runCondition)},
+	},
+	[T_Unique] = {
+		.name = "Unique",
+		.why = "one row at a time",
+	},
+	[T_Gather] = {
+		.name = "Gather",
+		.why = "queues of its workers, and what Parallel Hash and parallel bitmap "
+		"scans leave unused of their shared area",
+		.charge = charge_gather,
+	},
+	[T_GatherMerge] = {
+		.name = "Gather Merge",
+		.why = "as Gather, and a few rows of each worker",
+		.charge = charge_gather,
+	},
+	[T_Hash] = {
+		.name = "Hash",
+		.why = "all its input, up to the hash limit, and then a buffer for each "
+		"batch on disk; Parallel Hash shares a table of all processes' limits",
+		.charge = charge_hash,
+	},
+	[T_SetOp] = {
+		.name = "SetOp",
+		.why = "all distinct rows if hashed, to which the executor sets no limit",
+		.charge = charge_setop,
+	},
+	[T_LockRows] = {
+		.name = "LockRows",
+		.why = "one row at a time",
+	},
+	[T_Limit] = {
+		.name = "Limit",
+		.why = "one row at a time",
+		.exprs = {AT(Limit, limitOffset), AT(Limit, limitCount)},
+	},
 };
 
 static const NodeRule unknown_rule = {
-	"Unknown", "unknown to this release, charged work_mem", charge_unknown
+	.name = "Unknown",
+	.why = "not known to this release, charged work_mem",
+	.charge = charge_unknown,
 };
 
+/* These are no plan nodes, but keep memory all the same. */
 static const NodeRule executor_rule = {
-	"Executor", "its own state: contexts, slots and expressions of each node"
+	.name = "Executor",
+	.why = "its own state: contexts, slots and expressions of each node",
 };
 
 static const NodeRule hashed_subplan_rule = {
-	"Hashed SubPlan", "all distinct rows of the subquery, without limit"
+	.name = "Hashed SubPlan",
+	.why = "all distinct rows of the subquery, to which the executor sets no limit",
 };
 
 static const NodeRule array_subplan_rule = {
-	"Array SubPlan", "all rows of the subquery, without limit"
+	.name = "Array SubPlan",
+	.why = "all rows of the subquery, without limit",
 };
 
 static inline const NodeRule *
@@ -333,9 +472,9 @@ block_bytes(double used, double max_block)
 	return total;
 }
 
-/* Does a node return all rows of tables, whose number the planner knows? */
+/* Does a node return all rows of what it reads, so that their number is known? */
 static bool
-returns_whole_tables(const Plan *plan)
+rows_are_known(const Plan *plan)
 {
 	ListCell   *lc;
 
@@ -345,23 +484,25 @@ returns_whole_tables(const Plan *plan)
 	switch (nodeTag(plan))
 	{
 		case T_SeqScan:
+		case T_FunctionScan:
+		case T_ValuesScan:
 			return true;
 		case T_IndexScan:
 			return ((const IndexScan *) plan)->indexqual == NIL;
 		case T_IndexOnlyScan:
 			return ((const IndexOnlyScan *) plan)->indexqual == NIL;
 		case T_SubqueryScan:
-			return returns_whole_tables(((const SubqueryScan *) plan)->subplan);
+			return rows_are_known(((const SubqueryScan *) plan)->subplan);
 		case T_Sort:
 		case T_IncrementalSort:
 		case T_Material:
 		case T_Gather:
 		case T_GatherMerge:
-			return returns_whole_tables(outerPlan(plan));
+			return rows_are_known(outerPlan(plan));
 		case T_Append:
 			foreach(lc, ((const Append *) plan)->appendplans)
 			{
-				if (!returns_whole_tables((const Plan *) lfirst(lc)))
+				if (!rows_are_known((const Plan *) lfirst(lc)))
 					return false;
 			}
 			return true;
@@ -374,7 +515,7 @@ returns_whole_tables(const Plan *plan)
 static double
 with_margin(const Plan *plan, double expected)
 {
-	if (returns_whole_tables(plan))
+	if (rows_are_known(plan))
 		return Max(expected, 1) * SURE_FACTOR;
 	return Max(expected, 1) * UNSURE_FACTOR + UNSURE_ROWS;
 }
@@ -536,7 +677,7 @@ charge_as(CostWalk *walk, const NodeRule *rule, const Plan *plan,
 		entry.plan_node_id = plan ? plan->plan_node_id : -1;
 		entry.processes = processes;
 		entry.basis = basis;
-		entry.memory = (int64) Min(bytes * processes, PG_INT64_MAX / 2);
+		entry.memory = (int64) Min(bytes * processes, (double) (PG_INT64_MAX / 2));
 		list_operator(walk->operators, &entry);
 	}
 }
@@ -546,6 +687,19 @@ static void
 charge(CostWalk *walk, const Plan *plan, double bytes, PgAdmCostBasis basis)
 {
 	charge_as(walk, rule_of(plan), plan, bytes, walk->processes, basis);
+}
+
+/*
+ * A hash table that the executor lets grow.  The planner chose it because it
+ * expected no more than the hash limit (or, for UNION in a recursive query, for
+ * want of another way, from a mere guess), so that much is charged at most; but
+ * a work_mem that is lowered after planning does not make it smaller.
+ */
+static void
+charge_unlimited(CostWalk *walk, const NodeRule *rule, const Plan *plan, double bytes)
+{
+	charge_as(walk, rule, plan, Min(bytes, walk->unshrunk), walk->processes,
+			  PGADM_COST_UNLIMITED);
 }
 
 static void
@@ -588,9 +742,9 @@ charge_function_scan(const Plan *plan, CostWalk *walk)
 		RangeTblFunction *function = lfirst_node(RangeTblFunction, lc);
 		PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 		double		tuple = Max(tuple_bytes(plan), 16 + 8 * function->funccolcount);
+		double		bytes = store_bytes(rows_of(plan), tuple, walk->work_mem, &basis);
 
-		charge(walk, plan, store_bytes(rows_of(plan), tuple, walk->work_mem, &basis),
-			   basis);
+		charge(walk, plan, bytes, basis);
 	}
 }
 
@@ -612,9 +766,12 @@ charge_project_set(const Plan *plan, CostWalk *walk)
 
 		if (IsA(expr, FuncExpr) && ((FuncExpr *) expr)->funcretset &&
 			((FuncExpr *) expr)->funcid >= FirstNormalObjectId)
-			charge(walk, plan,
-				   store_bytes(with_margin(NULL, rows), tuple_bytes(plan), walk->work_mem, &basis),
-				   basis);
+		{
+			double		bytes = store_bytes(with_margin(NULL, rows), tuple_bytes(plan),
+											walk->work_mem, &basis);
+
+			charge(walk, plan, bytes, basis);
+		}
 	}
 }
 
@@ -679,8 +836,9 @@ batches_of(double total, double tuple, double limit)
 {
 	double		buckets = next_power_of_2(Max(limit / (tuple + sizeof(void *)), 1));
 	double		room = limit - buckets * sizeof(void *);
+	double		most = limit / sizeof(void *);
 
-	return next_power_of_2(Max(ceil(total / Max(room, 1)), 2));
+	return Max(Min(next_power_of_2(ceil(total / Max(room, 1))), most), 2);
 }
 
 /*
@@ -749,7 +907,7 @@ charge_memoize(const Plan *plan, CostWalk *walk)
 	if (entries == 0 || entries * counted > walk->hash_mem)
 	{
 		basis = PGADM_COST_AT_LIMIT;
-		entries = walk->hash_mem / counted;
+		entries = Max(walk->hash_mem / counted, 1);
 	}
 	charge(walk, plan,
 		   CONTEXT_BYTES + table_bytes(entries, HASH_ENTRY_BYTES) +
@@ -768,7 +926,8 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 	double		limit = walk->work_mem / (BITMAP_PAGE_BYTES + BITMAP_PAGE_LIST_BYTES);
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 	double		bytes;
-	bool		shared;
+	bool		shared = IsA(plan, BitmapOr) ? ((const BitmapOr *) plan)->isshared :
+		((const BitmapIndexScan *) plan)->isshared;
 
 	if (walk->in_bitmap_or && IsA(plan, BitmapIndexScan))
 		return;
@@ -783,8 +942,6 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 	bytes = table_bytes(Max(pages, BITMAP_MIN_PAGES), BITMAP_PAGE_BYTES) +
 		pages * BITMAP_PAGE_LIST_BYTES;
 
-	shared = IsA(plan, BitmapOr) ? ((const BitmapOr *) plan)->isshared :
-		IsA(plan, BitmapIndexScan) ? ((const BitmapIndexScan *) plan)->isshared : false;
 	if (shared)
 	{
 		walk->shared_area += bytes;
@@ -806,13 +963,11 @@ charge_recursive_union(const Plan *plan, CostWalk *walk)
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 	double		bytes = 2 * store_bytes(rows, tuple, walk->work_mem, &basis);
 
-	if (node->numCols > 0)
-	{
-		basis = PGADM_COST_UNLIMITED;
-		bytes += group_table_bytes(Max(node->numGroups, 1) * UNSURE_FACTOR,
-								   chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE);
-	}
 	charge(walk, plan, bytes, basis);
+	if (node->numCols > 0)
+		charge_unlimited(walk, &rules[T_RecursiveUnion], plan,
+						 group_table_bytes(Max(node->numGroups, 1) * UNSURE_FACTOR,
+										   chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE));
 }
 
 static void
@@ -821,12 +976,11 @@ charge_setop(const Plan *plan, CostWalk *walk)
 	const SetOp *setop = (const SetOp *) plan;
 
 	if (setop->strategy == SETOP_HASHED)
-		charge(walk, plan,
-			   group_table_bytes(groups_of(outerPlan(plan), setop->numGroups),
-								 chunk_bytes(tuple_bytes(outerPlan(plan))) +
-								 chunk_bytes(PER_GROUP_BYTES),
-								 ALLOCSET_DEFAULT_MAXSIZE),
-			   PGADM_COST_UNLIMITED);
+		charge_unlimited(walk, &rules[T_SetOp], plan,
+						 group_table_bytes(groups_of(outerPlan(plan), setop->numGroups),
+										   chunk_bytes(tuple_bytes(outerPlan(plan))) +
+										   chunk_bytes(PER_GROUP_BYTES),
+										   ALLOCSET_DEFAULT_MAXSIZE));
 }
 
 /*
@@ -1020,10 +1174,10 @@ static void
 charge_agg_sorts(const Agg *agg, const AggShape *shape, CostWalk *walk)
 {
 	int			sets = Max(list_length(agg->groupingSets), 1);
-	ListCell   *lc;
 	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
 	double		bytes = sort_bytes(rows_per_group(agg), shape->sort_chunk,
 								   walk->work_mem, &basis);
+	ListCell   *lc;
 
 	foreach(lc, agg->chain)
 		sets = Max(sets, list_length(lfirst_node(Agg, lc)->groupingSets));
@@ -1082,8 +1236,7 @@ charge_hashed_subplan(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 	if (!subplan->unknownEqFalse)
 		bytes += table_bytes(list_length(subplan->paramIds) == 1 ? 1 : rows / 16,
 							 HASH_ENTRY_BYTES);
-	charge_as(walk, &hashed_subplan_rule, plan, bytes, walk->processes,
-			  PGADM_COST_UNLIMITED);
+	charge_unlimited(walk, &hashed_subplan_rule, plan, bytes);
 }
 
 /* What the expression itself keeps of the rows of its plan. */
@@ -1193,12 +1346,8 @@ limit_bound(const Limit *limit)
 
 /* The processes that run what is below a Gather. */
 static void
-enter_gather(int planned, bool single_copy, CostWalk *walk)
+enter_gather(int workers, bool single_copy, CostWalk *walk)
 {
-	int			workers = planned;
-
-	if (walk->params->max_workers >= 0)
-		workers = Min(workers, walk->params->max_workers);
 	walk->workers = workers;
 	if (single_copy)
 		walk->processes = 1;
@@ -1355,16 +1504,19 @@ walk_other_subplans(CostWalk *walk)
 }
 
 /*
- * The need of a plan, and its biggest operators if the caller wants them.
+ * The need of a plan whose operators get this work_mem, which may be less than
+ * the parameters', and its biggest operators if the caller wants them.
  *
  * All Gathers of a plan count, as if they ran at the same time: they do in a
  * join, and below an Append or in an initplan they may.
  */
-void
-pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params,
-						  PgAdmQueryCost *cost, PgAdmCostOperators *operators)
+static void
+cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
+				   int work_mem_kb, PgAdmQueryCost *cost,
+				   PgAdmCostOperators *operators)
 {
 	CostWalk	walk = {0};
+	PgAdmCostBasis basis;
 
 	memset(cost, 0, sizeof(PgAdmQueryCost));
 	cost->workers = 1;
@@ -1378,8 +1530,10 @@ pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params
 	walk.params = params;
 	walk.cost = cost;
 	walk.operators = operators;
-	walk.work_mem = params->work_mem_kb * 1024.0;
+	walk.work_mem = work_mem_kb * 1024.0;
 	walk.hash_mem = walk.work_mem * params->hash_mem_multiplier;
+	walk.unshrunk = at_limit(params->work_mem_kb * 1024.0 * params->hash_mem_multiplier,
+							 &basis);
 	walk.processes = 1;
 	walk.bound = -1;
 	walk.pages = -1;
@@ -1390,19 +1544,27 @@ pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params
 
 	if (walk.memory > 0 || cost->plan_cost >= EXECUTOR_MIN_COST)
 	{
-		charge_as(&walk, &executor_rule, NULL,
-				  EXECUTOR_BYTES + walk.executor, 1,
+		charge_as(&walk, &executor_rule, NULL, EXECUTOR_BYTES + walk.executor, 1,
 				  PGADM_COST_UNLIMITED);
 		cost->operators--;
 	}
-	cost->memory = (int64) Min(ceil(walk.memory), PG_INT64_MAX / 2);
+	cost->memory = (int64) Min(ceil(walk.memory), (double) (PG_INT64_MAX / 2));
 }
 
+/* The need of a plan. */
 void
 pgadm_cost_of_plan(const PlannedStmt *stmt, const PgAdmCostParams *params,
 				   PgAdmQueryCost *cost)
 {
-	pgadm_cost_list_operators(stmt, params, cost, NULL);
+	cost_with_work_mem(stmt, params, params->work_mem_kb, cost, NULL);
+}
+
+/* The need of a plan, and the operators that make it up. */
+void
+pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params,
+						  PgAdmQueryCost *cost, PgAdmCostOperators *operators)
+{
+	cost_with_work_mem(stmt, params, params->work_mem_kb, cost, operators);
 }
 
 /* ------------------------------------------------------------------------
@@ -1423,35 +1585,35 @@ int
 pgadm_cost_fit_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 						int64 target, PgAdmQueryCost *cost)
 {
-	PgAdmCostParams lowered = *params;
 	PgAdmQueryCost need;
-	int			too_much = params->work_mem_kb;
-	int			best = params->work_mem_kb;
+	int			work_mem = params->work_mem_kb;
+	int			best = work_mem;
+	int			too_much = work_mem;
 
 	pgadm_cost_of_plan(stmt, params, cost);
-	while (cost->memory > target && lowered.work_mem_kb > PGADM_COST_MIN_WORK_MEM_KB)
+	while (cost->memory > target && work_mem > PGADM_COST_MIN_WORK_MEM_KB)
 	{
-		too_much = lowered.work_mem_kb;
-		lowered.work_mem_kb = Max(lowered.work_mem_kb / 2, PGADM_COST_MIN_WORK_MEM_KB);
-		pgadm_cost_of_plan(stmt, &lowered, &need);
+		too_much = work_mem;
+		work_mem = Max(work_mem / 2, PGADM_COST_MIN_WORK_MEM_KB);
+		cost_with_work_mem(stmt, params, work_mem, &need, NULL);
 		if (need.memory < cost->memory)
 		{
-			best = lowered.work_mem_kb;
+			best = work_mem;
 			*cost = need;
 		}
 	}
 
 	while (cost->memory <= target && too_much - best > 1)
 	{
-		lowered.work_mem_kb = best + (too_much - best) / 2;
-		pgadm_cost_of_plan(stmt, &lowered, &need);
+		work_mem = best + (too_much - best) / 2;
+		cost_with_work_mem(stmt, params, work_mem, &need, NULL);
 		if (need.memory <= target)
 		{
-			best = lowered.work_mem_kb;
+			best = work_mem;
 			*cost = need;
 		}
 		else
-			too_much = lowered.work_mem_kb;
+			too_much = work_mem;
 	}
 	return best;
 }

@@ -22,8 +22,6 @@ typedef struct PgAdmCostParams
 	int			work_mem_kb;	/* work_mem */
 	double		hash_mem_multiplier;	/* hash_mem_multiplier */
 	bool		leader_participates;	/* parallel_leader_participation */
-	int			max_workers;	/* most parallel workers that one Gather can
-								 * get (max_parallel_workers); < 0: as planned */
 	double		seq_page_cost;	/* seq_page_cost; <= 0: unknown.  Used only to
 								 * read the number of pages of a bitmap scan
 								 * out of its cost */
@@ -35,7 +33,7 @@ typedef struct PgAdmQueryCost
 	int			workers;		/* 1 + planned parallel workers */
 	int64		memory;			/* bytes; 0: no operator keeps tuples */
 	double		plan_cost;		/* the planner's total cost */
-	int			operators;		/* operators that keep tuples */
+	int			operators;		/* things kept by operators, see the list */
 	bool		parallel;		/* has a Gather or Gather Merge */
 } PgAdmQueryCost;
 
@@ -44,7 +42,7 @@ typedef enum PgAdmCostBasis
 {
 	PGADM_COST_BY_ROWS,			/* its estimated rows fit its limit */
 	PGADM_COST_AT_LIMIT,		/* it gets as much as its limit allows */
-	PGADM_COST_UNLIMITED,		/* by rows; the executor sets it no limit, so
+	PGADM_COST_UNLIMITED,		/* by rows; the executor sets no limit, so that
 								 * a lower work_mem makes no difference */
 } PgAdmCostBasis;
 
@@ -53,8 +51,10 @@ typedef struct PgAdmCostOperator
 {
 	const char *name;			/* as EXPLAIN names it */
 	const char *why;			/* what it keeps */
-	NodeTag		tag;			/* T_Invalid: the executor's own state */
-	int			plan_node_id;	/* -1: the executor's own state */
+	NodeTag		tag;			/* of the plan node, or of the subplan's whose
+								 * rows are kept; T_Invalid: the executor's
+								 * own state */
+	int			plan_node_id;	/* likewise; -1: the executor's own state */
 	int			processes;		/* that keep it; 1 for what they share */
 	PgAdmCostBasis basis;
 	int64		memory;			/* bytes, all processes together */
