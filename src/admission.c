@@ -79,6 +79,11 @@ struct PgAdmAdmission
 };
 
 static dlist_head admissions = DLIST_STATIC_INIT(admissions);
+
+/* Most backends have one at a time, which need not be allocated */
+static PgAdmAdmission first_admission;
+static bool first_admission_used = false;
+
 static PgAdmFrame frame;
 
 /* The last transaction in which a query was admitted */
@@ -208,6 +213,26 @@ join_queue(void)
 	joined = true;
 }
 
+static PgAdmAdmission *
+allocate_admission(void)
+{
+	if (first_admission_used)
+		return MemoryContextAllocZero(TopMemoryContext, sizeof(PgAdmAdmission));
+
+	first_admission_used = true;
+	memset(&first_admission, 0, sizeof(PgAdmAdmission));
+	return &first_admission;
+}
+
+static void
+free_admission(PgAdmAdmission *admission)
+{
+	if (admission == &first_admission)
+		first_admission_used = false;
+	else
+		pfree(admission);
+}
+
 /*
  * Make a record for a query that is about to be admitted.
  */
@@ -218,7 +243,7 @@ new_admission(QueryDesc *queryDesc)
 
 	join_queue();
 
-	admission = MemoryContextAllocZero(TopMemoryContext, sizeof(PgAdmAdmission));
+	admission = allocate_admission();
 	admission->queryDesc = queryDesc;
 	admission->owner = queryDesc != NULL ? CurrentResourceOwner : NULL;
 	dlist_push_head(&admissions, &admission->link);
@@ -256,7 +281,7 @@ end_admission(PgAdmAdmission *admission)
 	if (admission->charged)
 		pgadm_queue_give_back(admission->entry, &change);
 	dlist_delete(&admission->link);
-	pfree(admission);
+	free_admission(admission);
 }
 
 /*
@@ -626,7 +651,7 @@ bypasses(PgAdmCounter exemption)
 {
 	if (exemption == PGADM_NOT_EXEMPT)
 		return false;
-	pgadm_stats_count(exemption);
+	pgadm_stats_bypassed(exemption);
 	return true;
 }
 

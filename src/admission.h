@@ -31,20 +31,20 @@ typedef struct PgAdmFrame
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;
 
-extern PgAdmFrame pgadm_admission_enter(bool covered);
-extern PgAdmFrame pgadm_admission_enter_planner(void);
-extern void pgadm_admission_leave(PgAdmFrame outer);
+extern PgAdmFrame pgadm_admission_enter(bool covered) pg_attribute_hot;
+extern PgAdmFrame pgadm_admission_enter_planner(void) pg_attribute_hot;
+extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
 
-extern void pgadm_admission_plan(Query *query);
-extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags);
-extern bool pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction);
-extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once);
+extern void pgadm_admission_plan(Query *query) pg_attribute_hot;
+extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags) pg_attribute_hot;
+extern bool pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction) pg_attribute_hot;
+extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once) pg_attribute_hot;
 extern void pgadm_admission_declared(const DeclareCursorStmt *stmt);
-extern bool pgadm_admission_finish(QueryDesc *queryDesc);
-extern void pgadm_admission_end(QueryDesc *queryDesc);
-extern void pgadm_admission_release_owner(ResourceOwner owner);
+extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
+extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
+extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
-extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt);
+extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt) pg_attribute_hot;
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
 
 #endif							/* PGADM_ADMISSION_H */

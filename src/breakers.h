@@ -19,7 +19,7 @@
 extern bool pgadm_breakers_any_tripped(void);
 
 /* The caller holds the admission lock */
-extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count);
+extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count) pg_attribute_hot;
 extern bool pgadm_breakers_is_tripped(const PgAdmBreaker *breaker,
 									  int statements, bool fresh,
 									  TimestampTz now);

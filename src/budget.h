@@ -24,10 +24,10 @@ typedef struct PgAdmChange
 	int64		memory;
 } PgAdmChange;
 
-extern PgAdmBudgetState pgadm_budget_state(void);
-extern int	pgadm_budget_charge(PgAdmSlot *slot, const PgAdmEntry *query);
+extern PgAdmBudgetState pgadm_budget_state(void) pg_attribute_hot;
+extern int	pgadm_budget_charge(PgAdmSlot *slot, const PgAdmEntry *query) pg_attribute_hot;
 extern void pgadm_budget_change(PgAdmSlot *slot, int entry,
-								const PgAdmChange *change);
+								const PgAdmChange *change) pg_attribute_hot;
 extern void pgadm_budget_set_lent(PgAdmSlot *slot, int entry, bool lent);
 extern int	pgadm_budget_clear(PgAdmSlot *slot);
 extern void pgadm_budget_check(void);

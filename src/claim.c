@@ -45,15 +45,24 @@ claim_cost(const PgAdmQueryCost *cost, PgAdmClaim *claim)
 void
 pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim)
 {
-	PgAdmCostParams params = {
-		.work_mem_kb = work_mem,
-		.hash_mem_multiplier = hash_mem_multiplier,
-		.leader_participates = parallel_leader_participation,
-		.seq_page_cost = seq_page_cost,
-	};
 	PgAdmQueryCost cost;
 
-	pgadm_cost_of_plan(stmt, &params, &cost);
+	if (pgadm_cost_is_nothing(stmt))
+	{
+		memset(&cost, 0, sizeof(cost));
+		cost.workers = 1;
+	}
+	else
+	{
+		PgAdmCostParams params = {
+			.work_mem_kb = work_mem,
+			.hash_mem_multiplier = hash_mem_multiplier,
+			.leader_participates = parallel_leader_participation,
+			.seq_page_cost = seq_page_cost,
+		};
+
+		pgadm_cost_of_plan(stmt, &params, &cost);
+	}
 	claim_cost(&cost, claim);
 }
 

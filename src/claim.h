@@ -16,7 +16,7 @@
 #include "nodes/plannodes.h"
 #include "policy.h"
 
-extern void pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim);
+extern void pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim) pg_attribute_hot;
 extern void pgadm_claim_of_utility(const Node *stmt, PgAdmClaim *claim);
 
 #endif							/* PGADM_CLAIM_H */

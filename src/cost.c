@@ -133,8 +133,7 @@ struct CostWalk
 	PgAdmCostOperators *operators;	/* or NULL */
 	double		work_mem;		/* bytes */
 	double		hash_mem;		/* bytes */
-	double		unshrunk;		/* most that the planner lets hash tables take
-								 * that the executor sets no limit to */
+	double		planned_hash_mem;	/* the same before work_mem was lowered */
 	double		memory;			/* charged so far */
 	double		shared_area;	/* in the current Gather's shared area */
 	double		executor;		/* bytes of the executor's own state */
@@ -689,19 +688,6 @@ charge(CostWalk *walk, const Plan *plan, double bytes, PgAdmCostBasis basis)
 	charge_as(walk, rule_of(plan), plan, bytes, walk->processes, basis);
 }
 
-/*
- * A hash table that the executor lets grow.  The planner chose it because it
- * expected no more than the hash limit (or, for UNION in a recursive query, for
- * want of another way, from a mere guess), so that much is charged at most; but
- * a work_mem that is lowered after planning does not make it smaller.
- */
-static void
-charge_unlimited(CostWalk *walk, const NodeRule *rule, const Plan *plan, double bytes)
-{
-	charge_as(walk, rule, plan, Min(bytes, walk->unshrunk), walk->processes,
-			  PGADM_COST_UNLIMITED);
-}
-
 static void
 charge_unknown(const Plan *plan, CostWalk *walk)
 {
@@ -953,6 +939,11 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 
 /*
  * The tables of one step's rows are charged as the rows of the recursive term.
+ *
+ * UNION has a hash table for want of another way, not because the planner expects
+ * it to fit, and its rows are a mere guess: ten steps.  So that this guess alone
+ * makes no query too big to run, it is charged no more than the hash limit, which
+ * the executor does not keep to.
  */
 static void
 charge_recursive_union(const Plan *plan, CostWalk *walk)
@@ -965,22 +956,26 @@ charge_recursive_union(const Plan *plan, CostWalk *walk)
 
 	charge(walk, plan, bytes, basis);
 	if (node->numCols > 0)
-		charge_unlimited(walk, &rules[T_RecursiveUnion], plan,
-						 group_table_bytes(Max(node->numGroups, 1) * UNSURE_FACTOR,
-										   chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE));
+	{
+		bytes = group_table_bytes(Max(node->numGroups, 1) * UNSURE_FACTOR,
+								  chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE);
+		charge(walk, plan, Min(bytes, walk->planned_hash_mem), PGADM_COST_UNLIMITED);
+	}
 }
 
+/* The planner chose hashing because it expected the rows to fit. */
 static void
 charge_setop(const Plan *plan, CostWalk *walk)
 {
 	const SetOp *setop = (const SetOp *) plan;
 
 	if (setop->strategy == SETOP_HASHED)
-		charge_unlimited(walk, &rules[T_SetOp], plan,
-						 group_table_bytes(groups_of(outerPlan(plan), setop->numGroups),
-										   chunk_bytes(tuple_bytes(outerPlan(plan))) +
-										   chunk_bytes(PER_GROUP_BYTES),
-										   ALLOCSET_DEFAULT_MAXSIZE));
+		charge(walk, plan,
+			   group_table_bytes(groups_of(outerPlan(plan), setop->numGroups),
+								 chunk_bytes(tuple_bytes(outerPlan(plan))) +
+								 chunk_bytes(PER_GROUP_BYTES),
+								 ALLOCSET_DEFAULT_MAXSIZE),
+			   PGADM_COST_UNLIMITED);
 }
 
 /*
@@ -1236,7 +1231,8 @@ charge_hashed_subplan(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 	if (!subplan->unknownEqFalse)
 		bytes += table_bytes(list_length(subplan->paramIds) == 1 ? 1 : rows / 16,
 							 HASH_ENTRY_BYTES);
-	charge_unlimited(walk, &hashed_subplan_rule, plan, bytes);
+	charge_as(walk, &hashed_subplan_rule, plan, bytes, walk->processes,
+			  PGADM_COST_UNLIMITED);
 }
 
 /* What the expression itself keeps of the rows of its plan. */
@@ -1516,7 +1512,6 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 				   PgAdmCostOperators *operators)
 {
 	CostWalk	walk = {0};
-	PgAdmCostBasis basis;
 
 	memset(cost, 0, sizeof(PgAdmQueryCost));
 	cost->workers = 1;
@@ -1532,8 +1527,7 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 	walk.operators = operators;
 	walk.work_mem = work_mem_kb * 1024.0;
 	walk.hash_mem = walk.work_mem * params->hash_mem_multiplier;
-	walk.unshrunk = at_limit(params->work_mem_kb * 1024.0 * params->hash_mem_multiplier,
-							 &basis);
+	walk.planned_hash_mem = params->work_mem_kb * 1024.0 * params->hash_mem_multiplier;
 	walk.processes = 1;
 	walk.bound = -1;
 	walk.pages = -1;
@@ -1549,6 +1543,32 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 		cost->operators--;
 	}
 	cost->memory = (int64) Min(ceil(walk.memory), (double) (PG_INT64_MAX / 2));
+}
+
+static bool
+keeps_nothing(const Plan *plan)
+{
+	const NodeRule *rule;
+
+	if (plan == NULL)
+		return true;
+
+	rule = rule_of(plan);
+	return rule->charge == NULL && rule->children == 0 &&
+		keeps_nothing(outerPlan(plan)) && keeps_nothing(innerPlan(plan));
+}
+
+/*
+ * Is it plain that a query needs one worker and no memory?  Of many short
+ * queries it is, and no parameter is needed to see it.
+ */
+bool
+pgadm_cost_is_nothing(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	return stmt->subplans == NIL && !stmt->parallelModeNeeded &&
+		plan->total_cost < EXECUTOR_MIN_COST && keeps_nothing(plan);
 }
 
 /* The need of a plan. */

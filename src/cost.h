@@ -68,6 +68,7 @@ typedef struct PgAdmCostOperators
 	int			count;			/* filled in */
 } PgAdmCostOperators;
 
+extern bool pgadm_cost_is_nothing(const PlannedStmt *stmt) pg_attribute_hot;
 extern void pgadm_cost_of_plan(const PlannedStmt *stmt,
 							   const PgAdmCostParams *params,
 							   PgAdmQueryCost *cost);

@@ -25,10 +25,10 @@ typedef struct PgAdmCpuConsumer
 
 #define PGADM_CPU_NCONSUMERS	3
 
-extern void pgadm_cpu_join(void);
-extern void pgadm_cpu_note_activity(void);
-extern void pgadm_cpu_begin_statement(void);
-extern void pgadm_cpu_end_statement(void);
+extern void pgadm_cpu_join(void) pg_attribute_hot;
+extern void pgadm_cpu_note_activity(void) pg_attribute_hot;
+extern void pgadm_cpu_begin_statement(void) pg_attribute_hot;
+extern void pgadm_cpu_end_statement(void) pg_attribute_hot;
 extern void pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
 							 PgAdmCpuConsumer *consumers);
 

@@ -19,10 +19,10 @@
 /* The counter that a bypassed statement goes to, or none */
 #define PGADM_NOT_EXEMPT	PGADM_NCOUNTERS
 
-extern bool pgadm_exemption_of_role(Oid role);
+extern bool pgadm_exemption_of_role(Oid role) pg_attribute_hot;
 extern void pgadm_exemption_forget(void);
-extern PgAdmCounter pgadm_exemption_of_session(Oid session_user);
-extern PgAdmCounter pgadm_exemption_of_plan(const PlannedStmt *stmt);
+extern PgAdmCounter pgadm_exemption_of_session(Oid session_user) pg_attribute_hot;
+extern PgAdmCounter pgadm_exemption_of_plan(const PlannedStmt *stmt) pg_attribute_hot;
 extern bool pgadm_exemption_query_is_light(Query *query);
 
 #endif							/* PGADM_EXEMPTION_H */

@@ -69,13 +69,13 @@ typedef struct PgAdmPolicyInput
 	bool		may_refuse;		/* for overload, that is */
 } PgAdmPolicyInput;
 
-extern int	pgadm_policy_workers(const PgAdmClaim *claim, int workers_total);
-extern int64 pgadm_policy_memory(const PgAdmClaim *claim, int64 memory_total);
+extern int	pgadm_policy_workers(const PgAdmClaim *claim, int workers_total) pg_attribute_hot;
+extern int64 pgadm_policy_memory(const PgAdmClaim *claim, int64 memory_total) pg_attribute_hot;
 extern bool pgadm_policy_fits(const PgAdmClaim *claim,
-							  const PgAdmBudgetState *budget);
+							  const PgAdmBudgetState *budget) pg_attribute_hot;
 extern PgAdmReason pgadm_policy_never_fits(const PgAdmClaim *claim,
-										   const PgAdmBudgetState *budget);
+										   const PgAdmBudgetState *budget) pg_attribute_hot;
 extern PgAdmVerdict pgadm_policy_decide(const PgAdmPolicyInput *input,
-										PgAdmReason *reason);
+										PgAdmReason *reason) pg_attribute_hot;
 
 #endif							/* PGADM_POLICY_H */

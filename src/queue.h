@@ -60,21 +60,21 @@ typedef struct PgAdmOutcome
 
 extern void pgadm_queue_join(pid_t pid, Oid role, Oid database);
 extern void pgadm_queue_submit(const PgAdmRequest *request,
-							   PgAdmOutcome *outcome);
+							   PgAdmOutcome *outcome) pg_attribute_hot;
 extern void pgadm_queue_poll(bool enforce, bool timed_out,
 							 PgAdmOutcome *outcome);
 extern void pgadm_queue_force(PgAdmOutcome *outcome);
 extern void pgadm_queue_cancel(void);
-extern void pgadm_queue_give_back(int entry, const PgAdmChange *change);
-extern bool pgadm_queue_has_lent(int entry);
+extern void pgadm_queue_give_back(int entry, const PgAdmChange *change) pg_attribute_hot;
+extern bool pgadm_queue_has_lent(int entry) pg_attribute_hot;
 extern void pgadm_queue_exit(void);
 
-extern bool pgadm_queue_may_refuse(const PgAdmRequest *request);
+extern bool pgadm_queue_may_refuse(const PgAdmRequest *request) pg_attribute_hot;
 extern bool pgadm_queue_refuses(const PgAdmRequest *request,
 								PgAdmOutcome *outcome);
 extern bool pgadm_queue_drops_connection(const char *role, const char *address,
 										 bool enforce, PgAdmOutcome *outcome);
-extern PgAdmMode pgadm_queue_mode(void);
+extern PgAdmMode pgadm_queue_mode(void) pg_attribute_hot;
 extern int	pgadm_queue_timeout_of_server(void);
 extern bool pgadm_queue_shedding(void);
 

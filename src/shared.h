@@ -190,7 +190,8 @@ typedef struct PgAdmRoleStats
 
 /*
  * Cumulative statistics.  The counters are atomic so that a bypassed query
- * can be counted without the lock; those of the others change under it.
+ * can be counted without the lock, and all can be read so; the others are
+ * changed under it.
  */
 typedef struct PgAdmStats
 {
@@ -302,8 +303,14 @@ typedef struct PgAdmHistory
  */
 typedef struct PgAdmShared
 {
+	/* Read often, and without the lock, but seldom written */
 	LWLock	   *lock;
+	int			nslots;
+	int			ncpu_accounts;
+	PgAdmCpuAccount *cpu_accounts;
 	PgAdmLimits limits;
+	char		padding[PG_CACHE_LINE_SIZE];
+
 	PgAdmBudget budget;
 	PgAdmQueue	queue;
 	PgAdmStats	stats;
@@ -314,9 +321,6 @@ typedef struct PgAdmShared
 	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
 	PgAdmCpu	cpu;
 	PgAdmHistory history;
-	int			ncpu_accounts;
-	PgAdmCpuAccount *cpu_accounts;
-	int			nslots;
 	PgAdmSlot	slots[FLEXIBLE_ARRAY_MEMBER];
 } PgAdmShared;
 

@@ -30,6 +30,19 @@ static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
 	[PGADM_REASON_WORKERS] = PGADM_REJECTED_WORKERS,
 };
 
+/*
+ * Count a bypassed statement, without the lock.
+ */
+void
+pgadm_stats_bypassed(PgAdmCounter counter)
+{
+	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], 1);
+}
+
+/*
+ * Count anything else.  The caller holds the admission lock, and is the only
+ * one to write.
+ */
 void
 pgadm_stats_count(PgAdmCounter counter)
 {
@@ -39,7 +52,9 @@ pgadm_stats_count(PgAdmCounter counter)
 void
 pgadm_stats_add(PgAdmCounter counter, int n)
 {
-	pg_atomic_fetch_add_u64(&pgadm_shared->stats.counters[counter], n);
+	pg_atomic_uint64 *value = &pgadm_shared->stats.counters[counter];
+
+	pg_atomic_write_u64(value, pg_atomic_read_u64(value) + n);
 }
 
 uint64
