@@ -879,15 +879,16 @@ pgadm_admission_release_owner(ResourceOwner owner)
  * afterwards, or NULL.
  */
 PgAdmAdmission *
-pgadm_admission_start_utility(const PlannedStmt *pstmt)
+pgadm_admission_start_utility(const PlannedStmt *pstmt,
+							  ProcessUtilityContext context)
 {
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	if (!pgadm_utility_is_gated(pstmt->utilityStmt) || is_out_of_scope() ||
-		is_at_commit())
+	if (!pgadm_utility_is_gated(pstmt->utilityStmt, context) ||
+		is_out_of_scope() || is_at_commit())
 		return NULL;
 
 	mode = effective_mode();

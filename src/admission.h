@@ -15,6 +15,7 @@
 
 #include "executor/execdesc.h"
 #include "nodes/parsenodes.h"
+#include "tcop/utility.h"
 #include "utils/resowner.h"
 
 /*
@@ -44,7 +45,8 @@ extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
-extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt) pg_attribute_hot;
+extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
+													 ProcessUtilityContext context);
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
 
 #endif							/* PGADM_ADMISSION_H */

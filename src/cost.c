@@ -1644,9 +1644,9 @@ pgadm_cost_fit_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
  */
 
 /*
- * CREATE INDEX, VACUUM and the like.  Parallel index builds divide
- * maintenance_work_mem among their workers, but parallel vacuums and the sorts
- * of other access methods do not, so every process is charged all of it.
+ * CREATE INDEX, VACUUM and the like.  maintenance_work_mem is for the whole
+ * command: parallel index builds divide it among their workers, and so do
+ * parallel vacuums, whose dead row ids are shared.
  */
 void
 pgadm_cost_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
@@ -1654,7 +1654,7 @@ pgadm_cost_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
 {
 	memset(cost, 0, sizeof(PgAdmQueryCost));
 	cost->workers = 1 + Max(parallel_workers, 0);
-	cost->memory = maintenance_work_mem_kb * 1024 * cost->workers;
+	cost->memory = maintenance_work_mem_kb * 1024;
 	cost->operators = 1;
 	cost->parallel = cost->workers > 1;
 }

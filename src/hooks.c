@@ -169,7 +169,7 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 {
 	DeclareCursorStmt *declare = IsA(pstmt->utilityStmt, DeclareCursorStmt) ?
 		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
-	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt);
+	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt, context);
 	PgAdmFrame	outer = pgadm_admission_enter(admission != NULL);
 
 	PG_TRY();

@@ -20,6 +20,7 @@
 
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "optimizer/cost.h"
 #include "utility.h"
 
 /* COPY of a relation, to or from; that of a query runs the executor. */
@@ -61,27 +62,120 @@ may_rewrite(const Node *stmt)
 	return false;
 }
 
+/* ALTER DOMAIN that scans the tables that use the domain. */
+static bool
+checks_domain(const Node *stmt)
+{
+	switch (castNode(AlterDomainStmt, stmt)->subtype)
+	{
+		case 'C':				/* ADD CONSTRAINT */
+		case 'V':				/* VALIDATE CONSTRAINT */
+		case 'O':				/* SET NOT NULL */
+			return true;
+		default:
+			return false;
+	}
+}
+
 /*
- * What each of them is charged: maintenance_work_mem if it may build an index
- * or keeps dead row ids, and the parallel workers that it may launch.  How
- * many it will launch is known only with a lock on the table, so it is as many
- * as it may.
+ * How many parallel workers a command may launch is known only with a lock on
+ * the table, so these tell the most that it can be.
+ */
+static int
+workers_of_index_build(const Node *stmt)
+{
+	return max_parallel_maintenance_workers;
+}
+
+/* A plain VACUUM has them for indexes, VACUUM FULL builds those again. */
+static int
+workers_of_vacuum(const Node *stmt)
+{
+	const VacuumStmt *vacuum = castNode(VacuumStmt, stmt);
+	ListCell   *lc;
+
+	if (!vacuum->is_vacuumcmd)
+		return 0;
+
+	foreach(lc, vacuum->options)
+	{
+		const DefElem *option = lfirst_node(DefElem, lc);
+
+		if (strcmp(option->defname, "parallel") == 0 &&
+			option->arg != NULL && IsA(option->arg, Integer))
+			return Min(Max(intVal(option->arg), 0), max_parallel_maintenance_workers);
+	}
+	return max_parallel_maintenance_workers;
+}
+
+static int
+workers_of_refresh(const Node *stmt)
+{
+	return max_parallel_workers_per_gather;
+}
+
+static bool
+builds_index(const AlterTableCmd *cmd)
+{
+	switch (cmd->subtype)
+	{
+		case AT_AlterColumnType:
+		case AT_AddIndex:
+		case AT_SetLogged:
+		case AT_SetUnLogged:
+		case AT_SetAccessMethod:
+			return true;
+		case AT_AddConstraint:
+			{
+				const Constraint *constraint = castNode(Constraint, cmd->def);
+
+				return constraint->indexname == NULL &&
+					(constraint->contype == CONSTR_PRIMARY ||
+					 constraint->contype == CONSTR_UNIQUE ||
+					 constraint->contype == CONSTR_EXCLUSION);
+			}
+		default:
+			return false;
+	}
+}
+
+static int
+workers_of_alter_table(const Node *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, castNode(AlterTableStmt, stmt)->cmds)
+	{
+		if (builds_index(lfirst_node(AlterTableCmd, lc)))
+			return max_parallel_maintenance_workers;
+	}
+	return 0;
+}
+
+/*
+ * What each of them is charged: maintenance_work_mem if it may build an index,
+ * sort, or keep dead row ids, and the parallel workers that it may launch.
+ *
+ * A part of another command is not looked at: an index made with its table is
+ * empty, and what ALTER TABLE does is charged to that.
  */
 static const struct
 {
 	NodeTag		tag;
 	bool		(*applies) (const Node *stmt);	/* NULL: always */
 	bool		uses_memory;
-	bool		parallel;
+	int			(*workers) (const Node *stmt);	/* NULL: none */
 }			gated[] =
 {
-	{T_CopyStmt, copies_relation, false, false},
-	{T_IndexStmt, NULL, true, true},
-	{T_ReindexStmt, NULL, true, true},
-	{T_ClusterStmt, NULL, true, true},
-	{T_VacuumStmt, NULL, true, false},	/* also ANALYZE */
-	{T_RefreshMatViewStmt, NULL, true, false},
-	{T_AlterTableStmt, may_rewrite, true, false},
+	{T_CopyStmt, copies_relation, false, NULL},
+	{T_IndexStmt, NULL, true, workers_of_index_build},
+	{T_ReindexStmt, NULL, true, workers_of_index_build},
+	{T_ClusterStmt, NULL, true, workers_of_index_build},
+	{T_VacuumStmt, NULL, true, workers_of_vacuum},	/* also ANALYZE */
+	{T_RefreshMatViewStmt, NULL, true, workers_of_refresh},
+	{T_AlterTableStmt, may_rewrite, true, workers_of_alter_table},
+	{T_AlterTableMoveAllStmt, NULL, false, NULL},
+	{T_AlterDomainStmt, checks_domain, false, NULL},
 };
 
 /*
@@ -99,13 +193,14 @@ find_row(const Node *stmt)
 }
 
 bool
-pgadm_utility_is_gated(const Node *stmt)
+pgadm_utility_is_gated(const Node *stmt, ProcessUtilityContext context)
 {
-	return stmt != NULL && find_row(stmt) >= 0;
+	return stmt != NULL && context != PROCESS_UTILITY_SUBCOMMAND &&
+		find_row(stmt) >= 0;
 }
 
 /*
- * A gated command that changes nothing that a client can see.
+ * Does a gated command only read?
  */
 bool
 pgadm_utility_only_reads(const Node *stmt)
@@ -125,5 +220,7 @@ pgadm_utility_uses_memory(const Node *stmt)
 int
 pgadm_utility_workers(const Node *stmt)
 {
-	return gated[find_row(stmt)].parallel ? max_parallel_maintenance_workers : 0;
+	const int	row = find_row(stmt);
+
+	return gated[row].workers == NULL ? 0 : gated[row].workers(stmt);
 }

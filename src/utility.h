@@ -14,8 +14,10 @@
 #define PGADM_UTILITY_H
 
 #include "nodes/nodes.h"
+#include "tcop/utility.h"
 
-extern bool pgadm_utility_is_gated(const Node *stmt) pg_attribute_hot;
+extern bool pgadm_utility_is_gated(const Node *stmt,
+								   ProcessUtilityContext context);
 extern bool pgadm_utility_only_reads(const Node *stmt);
 extern bool pgadm_utility_uses_memory(const Node *stmt);
 extern int	pgadm_utility_workers(const Node *stmt);
