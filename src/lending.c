@@ -10,6 +10,9 @@
  * budget for a while.  Shorter waits keep their worker: those of a hot row
  * are what a small budget makes fewer.
  *
+ * A parallel query waits if its leader waits for its parallel workers, and
+ * all of those for something outside.
+ *
  * Some libraries wait for a remote server without telling PostgreSQL: dblink
  * does, before version 17, and so does whatever a function in Perl or Python
  * connects to.  So a process without any wait event is asked for at the kernel:
@@ -100,14 +103,46 @@ is_asleep(pid_t pid, int64 *cpu)
 	return true;
 }
 
+static uint32
+wait_event_of(const PGPROC *proc)
+{
+	return *(const volatile uint32 *) &proc->wait_event_info;
+}
+
+/*
+ * Does a backend have parallel workers, all of which wait for something
+ * outside?
+ */
+static bool
+workers_are_outside(const PGPROC *leader)
+{
+	bool		found = false;
+
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		const PGPROC *proc = GetPGProcByNumber(i);
+
+		if (proc == leader ||
+			*(PGPROC *const volatile *) &proc->lockGroupLeader != leader)
+			continue;
+		if (!is_outside(wait_event_of(proc)))
+			return false;
+		found = true;
+	}
+
+	return found;
+}
+
 static void
 look_at_process(const PgAdmSlot *slot, const PGPROC *proc, Sight *sight)
 {
 	memset(sight, 0, sizeof(*sight));
 	sight->pid = slot->pid;
-	sight->wait_event = *(const volatile uint32 *) &proc->wait_event_info;
+	sight->wait_event = wait_event_of(proc);
 	if (sight->wait_event == 0)
 		sight->waits = is_asleep(slot->pid, &sight->cpu);
+	else if (WAIT_CLASS(sight->wait_event) == PG_WAIT_IPC)
+		sight->waits = workers_are_outside(proc);
 	else
 		sight->waits = is_outside(sight->wait_event);
 }

@@ -224,6 +224,28 @@ release($node, @holders);
 	reload_with($node, { 'pg_admission.total_memory' => "'2GB'" }, 'memory_total_bytes', 1 << 30);
 }
 
+# A parallel worker waits for a lock.  Its leader only waits for the worker, but
+# the query is lent all the same.
+release($node, @holders);
+@holders = ();
+{
+	my ($locker, $parallel, $queued) = map { client($node) } 1 .. 3;
+
+	admin($node)->query(q{CREATE FUNCTION lock_in_worker(int) RETURNS int LANGUAGE sql
+		PARALLEL SAFE AS 'SELECT pg_advisory_xact_lock($1); SELECT 1'});
+	$locker->query('SELECT pg_advisory_lock(3)');
+	$parallel->query(q{
+		SET max_parallel_workers_per_gather = 1;
+		SET force_parallel_mode = on;
+		SET parallel_leader_participation = off;
+		SET parallel_setup_cost = 0});
+	$parallel->start('SELECT lock_in_worker(3) FROM u LIMIT 1');
+	wait_for($node, "SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $parallel->{pid} AND wait_event = 'advisory'", 1);
+	is($queued->query('SELECT count(*) FROM t')->{out}, 10, 'a parallel worker that waits for a lock is lent');
+	$locker->query('SELECT pg_advisory_unlock(3)');
+	succeeds_ok($parallel->finish, 1, 'and goes on');
+}
+
 # PostgreSQL finds its own deadlocks, with a running and a lent query in them.
 {
 	my ($a, $b) = (client($node), client($node));
