@@ -271,7 +271,7 @@ sub server_is_idle
 		is( counter(
 				$node,
 				q{submitted = admitted + rejected + cancelled_while_queued,
-				  rejected = rejected_queue_full + rejected_queue_timeout + rejected_memory + rejected_workers,
+				  rejected = rejected_queue_full + rejected_queue_timeout + rejected_deadline + rejected_cpu_overload + rejected_breaker + rejected_memory + rejected_workers,
 				  bypassed = bypassed_superuser + bypassed_role + bypassed_setting + bypassed_cost + bypassed_no_relation,
 				  waited = (SELECT sum(n) FROM unnest(wait_histogram) n),
 				  waited <= admitted, completed <= admitted, throttled >= waited}
@@ -394,7 +394,7 @@ sub is_alive
 {
 	my ($self) = @_;
 
-	return $self->{harness}->pumpable;
+	return !$self->{gone} && $self->{harness}->pumpable;
 }
 
 # Be gone without a word to the server.
@@ -404,6 +404,7 @@ sub vanish
 
 	$self->{harness}->signal('KILL');
 	eval { $self->{harness}->finish };
+	$self->{gone} = 1;
 	return;
 }
 
@@ -414,6 +415,7 @@ sub quit
 	return unless $self->is_alive;
 	$self->{in} .= "\\q\n";
 	eval { $self->{harness}->finish };
+	$self->{gone} = 1;
 	return;
 }
 
