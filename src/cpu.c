@@ -27,6 +27,8 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "compat.h"
 #include "cpu.h"
 #include "miscadmin.h"
@@ -198,17 +200,39 @@ note_consumer(PgAdmCpuConsumer *consumers, int pid, int64 busy_us)
 	}
 }
 
+/*
+ * Close the account of a process that is gone without having done so.
+ */
+static void
+close_account(PgAdmCpuAccount *account, int pid)
+{
+	SpinLockAcquire(&pgadm_shared->cpu.mutex);
+	account->pid = pid;
+	account->exited = true;
+	SpinLockRelease(&pgadm_shared->cpu.mutex);
+}
+
+/*
+ * Bring the account of one process up to date.  A process number keeps the pid
+ * of whoever had it last, and sooner or later that is another program's.
+ */
 static void
 sample_process(const PgAdmHost *host, int number, int pid,
 			   PgAdmCpuConsumer *consumers)
 {
+	PgAdmCpuAccount *account = &pgadm_shared->cpu_accounts[number];
 	PgAdmHostSched sched;
 	int64		run_ns;
 
-	if (pid <= 0 || !pgadm_host_sched(host, pid, &sched))
+	if (pid <= 0 || (account->pid == pid && account->exited))
 		return;
-	run_ns = settle(&pgadm_shared->cpu, &pgadm_shared->cpu_accounts[number],
-					pid, &sched, false);
+	if (!pgadm_host_sched(host, pid, &sched))
+	{
+		if (kill(pid, 0) != 0 && errno == ESRCH)
+			close_account(account, pid);
+		return;
+	}
+	run_ns = settle(&pgadm_shared->cpu, account, pid, &sched, false);
 	note_consumer(consumers, pid, run_ns / 1000);
 }
 

@@ -15,7 +15,10 @@
 #		test/isolation/specs/		isolation tests, likewise
 #		test/pgtap/*.sql			pgTAP, each in a database of its own
 #		test/t/*.pl					PostgreSQL::Test, servers of their own;
-#									$PGADM_LOADGEN is the load generator
+#									$PGADM_LOADGEN is the load generator,
+#									$PGADM_CGROUP the name of a control group
+#									below which they may make some, or empty
+#		test/modules/*/				libraries that those tests load
 #
 # What is there but has not been run, for whatever reason, has failed.
 
@@ -146,6 +149,8 @@ run_build()
 # What the tests run on, with its assertions.
 install_extension()
 {
+	local folder
+
 	if ! (build_extension CC=gcc COPT=-Werror ASSERTIONS=1); then
 		fail "the extension cannot be built and installed"
 		return 1
@@ -153,6 +158,11 @@ install_extension()
 	if [ -f "$TOP/test/loadgen.c" ] && ! (build_loadgen); then
 		fail "the load generator cannot be built"
 	fi
+	for folder in "$TOP"/test/modules/*/; do
+		if ! (build_module "$(basename "$folder")" CC=gcc COPT=-Werror); then
+			fail "the test module $(basename "$folder") cannot be built"
+		fi
+	done
 }
 
 # ---- the rules of the source ----------------------------------------------
@@ -432,6 +442,39 @@ run_pgtap()
 
 # ---- PostgreSQL::Test -----------------------------------------------------
 
+# The controllers of version 1 in whose hierarchy root makes a group for tests.
+CGROUP_CONTROLLERS=(cpu cpuacct memory)
+
+cgroup_folder()
+{
+	printf '/sys/fs/cgroup/%s/%s\n' "$1" "$(basename "$WORK")"
+}
+
+# Make a control group that the ordinary user may make others in.  Prints its
+# name, or nothing.
+make_cgroup()
+{
+	local controller folder
+
+	is_root || return 0
+	for controller in "${CGROUP_CONTROLLERS[@]}"; do
+		folder=$(cgroup_folder "$controller")
+		mkdir "$folder" 2>/dev/null && chown "$RUN_USER" "$folder" || return 0
+	done
+	basename "$WORK"
+}
+
+remove_cgroup()
+{
+	local controller folder
+
+	is_root && [ -n "$WORK" ] || return 0
+	for controller in "${CGROUP_CONTROLLERS[@]}"; do
+		folder=$(cgroup_folder "$controller")
+		[ ! -d "$folder" ] || find "$folder" -depth -type d -exec rmdir {} + || true
+	done
+}
+
 # A test that was ended leaves its servers behind.
 stop_leftovers()
 {
@@ -453,8 +496,9 @@ why_no_perl_tests()
 
 run_tap()
 {
-	local file name log rc pgxs why
+	local file name log rc pgxs why cgroup
 
+	cgroup=$(make_cgroup)
 	pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/../..
 	why=$(why_no_perl_tests "$pgxs/src/test/perl" | head -n 1)
 	as_user mkdir -p "$WORK/tap" "$WORK/tmp"
@@ -470,6 +514,7 @@ run_tap()
 		rc=0
 		limited env PATH="$BINDIR:$PATH" TESTDIR="$WORK/tap/$name" \
 			TMPDIR="$WORK/tmp" PGADM_LOADGEN="$WORK/loadgen" \
+			PGADM_CGROUP="$cgroup" \
 			PG_REGRESS="$pgxs/src/test/regress/pg_regress" \
 			perl -I "$pgxs/src/test/perl" -I "$PWD/perl" "$file" \
 			>"$log" 2>&1 || rc=$?
@@ -563,6 +608,7 @@ finish()
 		report
 	fi
 	stop_leftovers
+	remove_cgroup
 	(exit "$rc")
 	cleanup
 }

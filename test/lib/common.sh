@@ -272,6 +272,17 @@ build_extension()
 		PG_CONFIG="$PG_CONFIG" "$@"
 }
 
+# Build a library that only tests load, and install it likewise.  Arguments: its
+# folder in test/modules, then what make gets.
+build_module()
+{
+	local name=$1
+
+	shift
+	quietly "module-$name" as_user make -C "$WORK/source/test/modules/$name" \
+		install PG_CONFIG="$PG_CONFIG" with_llvm=no "$@"
+}
+
 # Compile the load generator to $WORK/loadgen.
 build_loadgen()
 {

@@ -271,7 +271,7 @@ sub server_is_idle
 		is( counter(
 				$node,
 				q{submitted = admitted + rejected + cancelled_while_queued,
-				  rejected = rejected_queue_full + rejected_queue_timeout + rejected_memory + rejected_workers,
+				  rejected = rejected_queue_full + rejected_queue_timeout + rejected_deadline + rejected_cpu_overload + rejected_breaker + rejected_memory + rejected_workers,
 				  bypassed = bypassed_superuser + bypassed_role + bypassed_setting + bypassed_cost + bypassed_no_relation,
 				  waited = (SELECT sum(n) FROM unnest(wait_histogram) n),
 				  waited <= admitted, completed <= admitted, throttled >= waited}
@@ -409,6 +409,7 @@ sub vanish
 	my ($self) = @_;
 
 	$self->{harness}->signal('KILL');
+	eval { $self->{harness}->finish };
 	$self->{dead} = 1;
 	return;
 }
