@@ -13,6 +13,7 @@ OBJS = \
 	src/cpu.o \
 	src/errors.o \
 	src/exemption.o \
+	src/grant.o \
 	src/hooks.o \
 	src/host.o \
 	src/lending.o \

@@ -72,9 +72,11 @@ struct PgAdmAdmission
 	int64		memory;
 	bool		over_budget;
 	PgAdmClaim	claim;
+	PgAdmGrant	grant;
 };
 
 static dlist_head admissions = DLIST_STATIC_INIT(admissions);
+static int	ngrants = 0;		/* of them that are given less */
 static PgAdmFrame frame;
 
 /* The last transaction in which a query was admitted */
@@ -185,6 +187,7 @@ exit_callback(int code, Datum arg)
 {
 	pgadm_queue_exit();
 	dlist_init(&admissions);
+	ngrants = 0;
 }
 
 /*
@@ -235,6 +238,63 @@ find_admission(const QueryDesc *queryDesc)
 }
 
 /*
+ * What a query's operators get from now on.
+ */
+static void
+set_grant(PgAdmAdmission *admission, PgAdmGrant grant)
+{
+	ngrants += (grant.kind != PGADM_GRANT_NONE) -
+		(admission->grant.kind != PGADM_GRANT_NONE);
+	admission->grant = grant;
+}
+
+/*
+ * The next phase of a query's executor begins: give its operators what it was
+ * granted.  If the phase fails, that is undone by the abort.
+ */
+PgAdmGrantLevel
+pgadm_admission_put_on_grant(const QueryDesc *queryDesc)
+{
+	PgAdmAdmission *admission = ngrants > 0 ? find_admission(queryDesc) : NULL;
+
+	return pgadm_admission_put_on_utility_grant(admission);
+}
+
+/*
+ * That phase is over.
+ */
+void
+pgadm_admission_take_off_grant(const QueryDesc *queryDesc, PgAdmGrantLevel level)
+{
+	if (level.nest_level > 0)
+		pgadm_admission_take_off_utility_grant(find_admission(queryDesc), level);
+}
+
+/*
+ * The same for a utility command, or NULL.
+ */
+PgAdmGrantLevel
+pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission)
+{
+	PgAdmGrantLevel none = {0};
+
+	return admission != NULL ? pgadm_grant_put_on(&admission->grant) : none;
+}
+
+void
+pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
+									   PgAdmGrantLevel level)
+{
+	PgAdmGrant	grant;
+
+	if (level.nest_level == 0 || admission == NULL)
+		return;
+	grant = admission->grant;
+	pgadm_grant_take_off(&grant, level);
+	set_grant(admission, grant);
+}
+
+/*
  * Drop a record, and give back what it still holds.
  */
 static void
@@ -249,6 +309,7 @@ end_admission(PgAdmAdmission *admission)
 
 	if (admission->charged)
 		pgadm_queue_give_back(admission->entry, &change);
+	set_grant(admission, (PgAdmGrant) {PGADM_GRANT_NONE});
 	dlist_delete(&admission->link);
 	pfree(admission);
 }
@@ -545,6 +606,32 @@ holds_charge(void)
 }
 
 /*
+ * What a plan claims.
+ */
+static PgAdmGrant
+make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
+{
+	return pgadm_claim_of_plan(stmt, pgadm_queue_memory_total(), claim);
+}
+
+/*
+ * A query has been admitted: its operators get what it was charged.  A query
+ * that is only observed is left alone.
+ */
+static void
+enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
+			  PgAdmGrant grant, PgAdmMode mode)
+{
+	PgAdmClaim *claim = &admission->claim;
+
+	if (mode != PGADM_MODE_ENFORCE)
+		return;
+	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
+		grant = pgadm_claim_shrink(stmt, admission->memory, claim);
+	set_grant(admission, grant);
+}
+
+/*
  * Admit a query that has no record yet.
  */
 static void
@@ -552,10 +639,11 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 {
 	const PlannedStmt *stmt = queryDesc->plannedstmt;
 	PgAdmClaim	claim;
+	PgAdmGrant	grant;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	pgadm_claim_of_plan(stmt, &claim);
+	grant = make_claim(stmt, &claim);
 	claim.ignores_memory = holds_charge();
 
 	request = make_request(mode, &claim, may_be_refused(), kind_of_plan(stmt));
@@ -565,6 +653,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
 	admit_new(admission, &request, queryDesc);
+	enforce_claim(admission, stmt, grant, mode);
 }
 
 /*
@@ -626,6 +715,20 @@ is_cursor(const QueryDesc *queryDesc)
 }
 
 /*
+ * Such a cursor will be charged when it is run outside, but keeps to its
+ * claim from the start.
+ */
+static void
+note_cursor(QueryDesc *queryDesc)
+{
+	PgAdmAdmission *admission = new_admission(queryDesc);
+	PgAdmGrant	grant = make_claim(queryDesc->plannedstmt, &admission->claim);
+
+	if (effective_mode() == PGADM_MODE_ENFORCE)
+		set_grant(admission, grant);
+}
+
+/*
  * A query's executor is about to start: admit it.  Returns whether it has been
  * admitted, so that statements nested in it pass.
  */
@@ -635,7 +738,7 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 	PgAdmMode	mode;
 
 	if (frame.covered && is_cursor(queryDesc))
-		(void) new_admission(queryDesc);
+		note_cursor(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
 		is_at_commit())
 		return false;
@@ -666,10 +769,8 @@ is_being_persisted(const QueryDesc *queryDesc)
 static void
 resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode)
 {
+	bool		is_first = !admission->charged;
 	PgAdmRequest request;
-
-	if (!admission->charged)
-		pgadm_claim_of_plan(queryDesc->plannedstmt, &admission->claim);
 
 	request = make_request(mode, &admission->claim, false,
 						   kind_of_plan(queryDesc->plannedstmt));
@@ -687,6 +788,8 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	}
 
 	admit(admission, &request, NULL);
+	if (is_first)
+		enforce_claim(admission, queryDesc->plannedstmt, admission->grant, mode);
 }
 
 /*
@@ -778,6 +881,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 {
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
+	PgAdmGrant	grant;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
@@ -788,7 +892,8 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
-	pgadm_claim_of_utility(pstmt->utilityStmt, &claim);
+	grant = pgadm_claim_of_utility(pstmt->utilityStmt, pgadm_queue_memory_total(),
+								   &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
 						   pgadm_utility_only_reads(pstmt->utilityStmt) ?
@@ -798,6 +903,8 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 	admission = new_admission(NULL);
 	admission->claim = claim;
 	admit_new(admission, &request, NULL);
+	if (mode == PGADM_MODE_ENFORCE)
+		set_grant(admission, grant);
 	return admission;
 }
 

@@ -14,6 +14,7 @@
 #define PGADM_ADMISSION_H
 
 #include "executor/execdesc.h"
+#include "grant.h"
 #include "nodes/parsenodes.h"
 #include "utils/resowner.h"
 
@@ -35,6 +36,10 @@ extern PgAdmFrame pgadm_admission_enter(bool covered);
 extern PgAdmFrame pgadm_admission_enter_planner(void);
 extern void pgadm_admission_leave(PgAdmFrame outer);
 
+extern PgAdmGrantLevel pgadm_admission_put_on_grant(const QueryDesc *queryDesc);
+extern void pgadm_admission_take_off_grant(const QueryDesc *queryDesc,
+										   PgAdmGrantLevel level);
+
 extern void pgadm_admission_plan(Query *query);
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags);
 extern bool pgadm_admission_run(QueryDesc *queryDesc);
@@ -44,6 +49,9 @@ extern void pgadm_admission_end(QueryDesc *queryDesc);
 extern void pgadm_admission_release_owner(ResourceOwner owner);
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt);
+extern PgAdmGrantLevel pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission);
+extern void pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
+												   PgAdmGrantLevel level);
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
 
 #endif							/* PGADM_ADMISSION_H */

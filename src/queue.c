@@ -872,6 +872,16 @@ pgadm_queue_shedding(void)
 }
 
 /*
+ * The memory budget.  Read like the mode; whoever needs it exactly looks again
+ * under the lock.
+ */
+int64
+pgadm_queue_memory_total(void)
+{
+	return *(volatile int64 *) &pgadm_shared->limits.memory_total;
+}
+
+/*
  * Wake everybody in the queue, to look for themselves.
  */
 static void

@@ -75,6 +75,7 @@ extern bool pgadm_queue_drops_connection(const char *role, const char *address,
 										 PgAdmOutcome *outcome);
 extern PgAdmMode pgadm_queue_mode(void);
 extern bool pgadm_queue_shedding(void);
+extern int64 pgadm_queue_memory_total(void);
 
 extern void pgadm_queue_publish(const PgAdmLimits *limits);
 extern bool pgadm_queue_watch(void);
