@@ -28,6 +28,7 @@ OBJS = \
 	src/shared.o \
 	src/snapshot.o \
 	src/stats.o \
+	src/truth.o \
 	src/utility.o \
 	src/views.o \
 	src/warnings.o

@@ -32,6 +32,7 @@
 
 #include <limits.h>
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "admission.h"
 #include "blocking.h"
@@ -53,6 +54,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
+#include "truth.h"
 #include "utility.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
@@ -71,6 +73,8 @@ struct PgAdmAdmission
 	int			workers;		/* held now; 0 while suspended */
 	int64		memory;
 	bool		over_budget;
+	bool		is_lowered;		/* charged less than it may take */
+	PgAdmAllocated workers_had; /* its parallel ones, that is */
 	PgAdmClaim	claim;
 	PgAdmGrant	grant;
 };
@@ -625,7 +629,10 @@ enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
 	PgAdmClaim *claim = &admission->claim;
 
 	if (mode != PGADM_MODE_ENFORCE)
+	{
+		admission->is_lowered = (grant.kind != PGADM_GRANT_NONE);
 		return;
+	}
 	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
 		grant = pgadm_claim_shrink(stmt, admission->memory, claim);
 	set_grant(admission, grant);
@@ -803,6 +810,8 @@ pgadm_admission_run(QueryDesc *queryDesc)
 
 	if (admission == NULL)
 		return false;
+	if (queryDesc->plannedstmt->parallelModeNeeded)
+		pgadm_truth_expect_workers();
 	if (admission->workers > 0 || is_out_of_scope())
 		return true;
 
@@ -810,6 +819,17 @@ pgadm_admission_run(QueryDesc *queryDesc)
 	if (mode != PGADM_MODE_OFF)
 		resume_admission(admission, queryDesc, mode);
 	return true;
+}
+
+/*
+ * All that a query will ever allocate is there: compare it with the charge.
+ */
+static void
+compare_with_truth(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
+{
+	if (admission->charged && !admission->is_lowered)
+		pgadm_truth_compare(queryDesc, admission->claim.memory,
+							&admission->workers_had);
 }
 
 /*
@@ -821,13 +841,21 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 {
 	PgAdmAdmission *admission = find_admission(queryDesc);
 
-	if (admission == NULL || admission->workers == 0 ||
+	if (admission == NULL)
+		return;
+	if (queryDesc->plannedstmt->parallelModeNeeded)
+		pgadm_truth_hear_workers(&admission->workers_had);
+
+	if (admission->workers == 0 ||
 		queryDesc->operation != CMD_SELECT ||
 		queryDesc->plannedstmt->hasModifyingCTE)
 		return;
 
 	if (execute_once && admission->memory == 0)
+	{
+		compare_with_truth(admission, queryDesc);
 		end_admission(admission);
+	}
 	else
 		suspend_admission(admission);
 }
@@ -839,6 +867,24 @@ bool
 pgadm_admission_finish(QueryDesc *queryDesc)
 {
 	return find_admission(queryDesc) != NULL;
+}
+
+/*
+ * A query's executor state is about to go.
+ */
+void
+pgadm_admission_ending(const QueryDesc *queryDesc)
+{
+	const PgAdmAdmission *admission;
+
+	if (IsParallelWorker())
+	{
+		pgadm_truth_tell_leader(queryDesc);
+		return;
+	}
+	admission = find_admission(queryDesc);
+	if (admission != NULL)
+		compare_with_truth(admission, queryDesc);
 }
 
 /*

@@ -44,6 +44,7 @@ extern void pgadm_admission_plan(Query *query);
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags);
 extern bool pgadm_admission_run(QueryDesc *queryDesc);
 extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once);
+extern void pgadm_admission_ending(const QueryDesc *queryDesc);
 extern bool pgadm_admission_finish(QueryDesc *queryDesc);
 extern void pgadm_admission_end(QueryDesc *queryDesc);
 extern void pgadm_admission_release_owner(ResourceOwner owner);

@@ -164,6 +164,7 @@ executor_end(QueryDesc *queryDesc)
 {
 	PgAdmGrantLevel level = pgadm_admission_put_on_grant(queryDesc);
 
+	pgadm_admission_ending(queryDesc);
 	if (prev_ExecutorEnd)
 		prev_ExecutorEnd(queryDesc);
 	else

@@ -94,6 +94,32 @@ typedef struct PgAdmWaiter
 } PgAdmWaiter;
 
 /*
+ * Memory that the parallel workers of one Gather had when they ended.
+ */
+typedef struct PgAdmGatherMemory
+{
+	int			plan_node_id;	/* of the plan that they run */
+	uint64		seen;			/* workers of the last launch, by number */
+	int64		this_launch;	/* what these had, in bytes */
+	int64		most;			/* the most of any launch before */
+	int64		shared;			/* the most that they shared */
+} PgAdmGatherMemory;
+
+/* Gathers of one query that are kept apart */
+#define PGADM_GATHERS_PER_SLOT	6
+
+/*
+ * Of all Gathers of the query that a backend runs, under a spinlock of its
+ * own; see truth.c.
+ */
+typedef struct PgAdmWorkerMemory
+{
+	slock_t		mutex;
+	int			ngathers;
+	PgAdmGatherMemory gathers[PGADM_GATHERS_PER_SLOT];
+} PgAdmWorkerMemory;
+
+/*
  * One per backend, by its process number.  Owned by that backend, but others
  * grant to its waiter, and the sampler lends what its entries hold.
  */
@@ -105,6 +131,7 @@ typedef struct PgAdmSlot
 	uint32		activity;		/* statements begun; by its owner, no lock */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
+	PgAdmWorkerMemory workers;
 } PgAdmSlot;
 
 /*
@@ -200,6 +227,33 @@ typedef struct PgAdmStats
 	int			nroles;			/* 1, for the rest, and those in use */
 	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
 } PgAdmStats;
+
+/*
+ * A query whose charge was not what it had allocated, in bytes.
+ */
+typedef struct PgAdmMisestimate
+{
+	int64		error;			/* the difference; 0: there is none yet */
+	uint64		query_id;
+	int64		charged;
+	int64		allocated;
+} PgAdmMisestimate;
+
+/*
+ * Charges and what queries really had, in bytes, under a spinlock of its own.
+ */
+typedef struct PgAdmMemoryStats
+{
+	slock_t		mutex;
+	int64		queries;		/* the first that a reset clears */
+	int64		charged;
+	int64		allocated;
+	int64		underestimated; /* queries */
+	int64		overestimated;
+	int64		missing;		/* by which these exceeded their charges */
+	PgAdmMisestimate worst_under;
+	PgAdmMisestimate worst_over;
+} PgAdmMemoryStats;
 
 /*
  * Refusals that the server log has not been told of, atomic and without the
@@ -301,6 +355,7 @@ typedef struct PgAdmShared
 	PgAdmBudget budget;
 	PgAdmQueue	queue;
 	PgAdmStats	stats;
+	PgAdmMemoryStats memory_stats;
 	PgAdmLogDebt log_debt;
 	PgAdmSamplerState sampler;
 	PgAdmServerLoad load;
