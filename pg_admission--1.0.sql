@@ -484,6 +484,22 @@ COMMENT ON FUNCTION pg_admission_untrip(text) IS
 
 REVOKE ALL ON FUNCTION pg_admission_untrip(text) FROM PUBLIC;
 
+CREATE FUNCTION pg_admission_estimate(
+    query text,
+    OUT memory_bytes bigint,
+    OUT workers integer,
+    OUT plan_cost double precision,
+    OUT verdict text,
+    OUT reason text,
+    OUT lowered_to_kb integer,
+    OUT operators jsonb)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pgadm_estimate_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_admission_estimate(text) IS
+'plan a query without running it, and tell what it would be charged, what would become of it now in this session (run, queue, reject or bypass), why, the work_mem that it would be lowered to, and the operators that make up its memory, biggest first (since 1.0)';
+
 CREATE FUNCTION pg_admission_reset()
 RETURNS void
 AS 'MODULE_PATHNAME', 'pgadm_reset_1_0'

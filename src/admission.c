@@ -568,6 +568,13 @@ kind_of_plan(const PlannedStmt *stmt)
 						 stmt->hasModifyingCTE);
 }
 
+static int
+kind_of_utility(const Node *stmt)
+{
+	return pgadm_utility_only_reads(stmt) ? PGADM_LOAD_STATEMENT_READ :
+		PGADM_LOAD_STATEMENT_WRITE;
+}
+
 /*
  * What every request has in common.
  */
@@ -942,8 +949,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt)
 								   &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
-						   pgadm_utility_only_reads(pstmt->utilityStmt) ?
-						   PGADM_LOAD_STATEMENT_READ : PGADM_LOAD_STATEMENT_WRITE);
+						   kind_of_utility(pstmt->utilityStmt));
 	request.query_id = pstmt->queryId;
 
 	admission = new_admission(NULL);
@@ -958,4 +964,63 @@ void
 pgadm_admission_end_utility(PgAdmAdmission *admission)
 {
 	end_admission(admission);
+}
+
+/*
+ * Judge a claim that this session might make.
+ */
+static void
+judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
+{
+	PgAdmMode	mode = effective_mode();
+	PgAdmRequest request;
+
+	judgement->memory = judgement->claim.memory;
+	judgement->workers = judgement->claim.workers;
+	judgement->bypassed = (mode == PGADM_MODE_OFF || exemption != PGADM_NOT_EXEMPT);
+	if (judgement->bypassed)
+	{
+		judgement->reason = mode == PGADM_MODE_OFF ? "mode" :
+			pgadm_exemption_name(exemption);
+		return;
+	}
+
+	/* Mode "observe" decides as "enforce" does. */
+	judgement->claim.ignores_memory = holds_charge();
+	request = make_request(PGADM_MODE_ENFORCE, &judgement->claim, may_be_refused(),
+						   statements);
+	pgadm_queue_preview(&request, &judgement->outcome);
+	judgement->memory = judgement->outcome.memory;
+	judgement->workers = judgement->outcome.workers;
+	judgement->reason = judgement->outcome.verdict == PGADM_FORCE ? "forced" :
+		pgadm_errors_reason_name(judgement->outcome.reason);
+}
+
+/*
+ * What would become of a query with that plan, were it the next of this
+ * session?  Nothing is charged or counted.
+ */
+void
+pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement)
+{
+	PgAdmCounter exemption = session_exemption();
+
+	if (exemption == PGADM_NOT_EXEMPT)
+		exemption = pgadm_exemption_of_plan(stmt);
+
+	memset(judgement, 0, sizeof(*judgement));
+	judgement->grant = make_claim(stmt, &judgement->claim);
+	judge_claim(exemption, kind_of_plan(stmt), judgement);
+}
+
+/*
+ * The same for a gated utility command.
+ */
+void
+pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
+{
+	memset(judgement, 0, sizeof(*judgement));
+	judgement->grant = pgadm_claim_of_utility(stmt, pgadm_queue_memory_total(),
+											  &judgement->claim);
+	judge_claim(session_exemption(), kind_of_utility(stmt), judgement);
 }

@@ -14,8 +14,9 @@
 #define PGADM_ADMISSION_H
 
 #include "executor/execdesc.h"
-#include "grant.h"
+#include "claim.h"
 #include "nodes/parsenodes.h"
+#include "queue.h"
 #include "utils/resowner.h"
 
 /*
@@ -31,6 +32,18 @@ typedef struct PgAdmFrame
 
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;
+
+/* What would become of a query, were it the next */
+typedef struct PgAdmJudgement
+{
+	bool		bypassed;
+	const char *reason;			/* for that, or the verdict; or NULL */
+	int64		memory;			/* that it would be charged, or needs */
+	int			workers;
+	PgAdmClaim	claim;
+	PgAdmGrant	grant;
+	PgAdmOutcome outcome;		/* unless bypassed */
+} PgAdmJudgement;
 
 extern PgAdmFrame pgadm_admission_enter(bool covered);
 extern PgAdmFrame pgadm_admission_enter_planner(void);
@@ -48,6 +61,10 @@ extern void pgadm_admission_ending(const QueryDesc *queryDesc);
 extern bool pgadm_admission_finish(QueryDesc *queryDesc);
 extern void pgadm_admission_end(QueryDesc *queryDesc);
 extern void pgadm_admission_release_owner(ResourceOwner owner);
+
+extern void pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement);
+extern void pgadm_admission_judge_utility(const Node *stmt,
+										  PgAdmJudgement *judgement);
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt);
 extern PgAdmGrantLevel pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission);

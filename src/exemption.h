@@ -20,6 +20,7 @@
 #define PGADM_NOT_EXEMPT	PGADM_NCOUNTERS
 
 extern bool pgadm_exemption_of_role(Oid role);
+extern const char *pgadm_exemption_name(PgAdmCounter exemption);
 extern PgAdmCounter pgadm_exemption_of_session(Oid session_user);
 extern PgAdmCounter pgadm_exemption_of_plan(const PlannedStmt *stmt);
 extern bool pgadm_exemption_query_is_light(Query *query);

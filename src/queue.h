@@ -61,6 +61,8 @@ typedef struct PgAdmOutcome
 extern void pgadm_queue_join(pid_t pid, Oid role, Oid database);
 extern void pgadm_queue_submit(const PgAdmRequest *request,
 							   PgAdmOutcome *outcome);
+extern void pgadm_queue_preview(const PgAdmRequest *request,
+								PgAdmOutcome *outcome);
 extern void pgadm_queue_poll(bool enforce, bool timed_out,
 							 PgAdmOutcome *outcome);
 extern void pgadm_queue_force(PgAdmOutcome *outcome);
