@@ -12,7 +12,9 @@ OBJS = \
 	src/cost.o \
 	src/cpu.o \
 	src/errors.o \
+	src/estimate.o \
 	src/exemption.o \
+	src/grant.o \
 	src/hooks.o \
 	src/host.o \
 	src/lending.o \
@@ -27,6 +29,7 @@ OBJS = \
 	src/shared.o \
 	src/snapshot.o \
 	src/stats.o \
+	src/truth.o \
 	src/utility.o \
 	src/views.o \
 	src/warnings.o
@@ -34,6 +37,7 @@ OBJS = \
 EXTENSION = pg_admission
 DATA = pg_admission--1.0.sql
 HEADERS = src/pg_admission_monitor.h
+REGRESS = estimate
 PGFILEDESC = "pg_admission - admission control and overload protection"
 
 # ASSERTIONS=1 checks the invariants of the shared state at every change.

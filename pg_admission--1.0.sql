@@ -291,6 +291,59 @@ COMMENT ON COLUMN pg_stat_admission_roles.would_have_rejected IS
 COMMENT ON COLUMN pg_stat_admission_roles.wait_ms_total IS
 'time that admitted queries have waited, in milliseconds';
 
+CREATE FUNCTION pg_stat_admission_memory(
+    OUT queries bigint,
+    OUT charged_bytes bigint,
+    OUT allocated_bytes bigint,
+    OUT underestimated bigint,
+    OUT underestimated_bytes bigint,
+    OUT overestimated bigint,
+    OUT worst_underestimate_query_id bigint,
+    OUT worst_underestimate_charged_bytes bigint,
+    OUT worst_underestimate_allocated_bytes bigint,
+    OUT worst_overestimate_query_id bigint,
+    OUT worst_overestimate_charged_bytes bigint,
+    OUT worst_overestimate_allocated_bytes bigint,
+    OUT stats_reset timestamp with time zone)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pgadm_memory_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION pg_stat_admission_memory() IS
+'charges compared with what queries really had allocated; use the view of the same name';
+
+CREATE VIEW pg_stat_admission_memory AS
+    SELECT * FROM pg_stat_admission_memory();
+
+COMMENT ON VIEW pg_stat_admission_memory IS
+'charges compared with what queries really had allocated, since stats_reset (since 1.0)';
+COMMENT ON COLUMN pg_stat_admission_memory.queries IS
+'queries that ended without an error and were charged memory, or took more than 1 MB without';
+COMMENT ON COLUMN pg_stat_admission_memory.charged_bytes IS
+'memory that they were charged, summed, in bytes';
+COMMENT ON COLUMN pg_stat_admission_memory.allocated_bytes IS
+'memory that their executors had allocated when they ended, parallel workers included, summed, in bytes';
+COMMENT ON COLUMN pg_stat_admission_memory.underestimated IS
+'queries that had allocated more than they were charged';
+COMMENT ON COLUMN pg_stat_admission_memory.underestimated_bytes IS
+'by how much these exceeded their charges, summed, in bytes';
+COMMENT ON COLUMN pg_stat_admission_memory.overestimated IS
+'queries that were charged more than four times what they had allocated';
+COMMENT ON COLUMN pg_stat_admission_memory.worst_underestimate_query_id IS
+'identifier of the query that exceeded its charge most, 0 if compute_query_id is not enabled; shown to members of pg_read_all_stats';
+COMMENT ON COLUMN pg_stat_admission_memory.worst_underestimate_charged_bytes IS
+'its charge, in bytes; null if no query exceeded its charge';
+COMMENT ON COLUMN pg_stat_admission_memory.worst_underestimate_allocated_bytes IS
+'what it had allocated, in bytes';
+COMMENT ON COLUMN pg_stat_admission_memory.worst_overestimate_query_id IS
+'identifier of the query that stayed most below its charge, 0 if compute_query_id is not enabled; shown to members of pg_read_all_stats';
+COMMENT ON COLUMN pg_stat_admission_memory.worst_overestimate_charged_bytes IS
+'its charge, in bytes; null if no query stayed below its charge';
+COMMENT ON COLUMN pg_stat_admission_memory.worst_overestimate_allocated_bytes IS
+'what it had allocated, in bytes';
+COMMENT ON COLUMN pg_stat_admission_memory.stats_reset IS
+'when the statistics were last reset';
+
 CREATE FUNCTION pg_admission_load(
     OUT sampled_at timestamp with time zone,
     OUT cpu_wait_us bigint,
@@ -437,6 +490,22 @@ COMMENT ON FUNCTION pg_admission_untrip(text) IS
 
 REVOKE ALL ON FUNCTION pg_admission_untrip(text) FROM PUBLIC;
 
+CREATE FUNCTION pg_admission_estimate(
+    query text,
+    OUT memory_bytes bigint,
+    OUT workers integer,
+    OUT plan_cost double precision,
+    OUT verdict text,
+    OUT reason text,
+    OUT lowered_to_kb integer,
+    OUT operators jsonb)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pgadm_estimate_1_0'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION pg_admission_estimate(text) IS
+'plan a query without running it, and tell what it would be charged, what would become of it now in this session (run, queue, reject or bypass), why, the work_mem that it would be lowered to, and the operators that make up its memory, biggest first (since 1.0)';
+
 CREATE FUNCTION pg_admission_reset()
 RETURNS void
 AS 'MODULE_PATHNAME', 'pgadm_reset_1_0'
@@ -448,4 +517,5 @@ COMMENT ON FUNCTION pg_admission_reset() IS
 REVOKE ALL ON FUNCTION pg_admission_reset() FROM PUBLIC;
 
 GRANT SELECT ON pg_admission_status, pg_admission_queries, pg_stat_admission,
-    pg_stat_admission_roles, pg_admission_load, pg_admission_breakers, pg_admission_warnings TO PUBLIC;
+    pg_stat_admission_memory, pg_stat_admission_roles, pg_admission_load,
+    pg_admission_breakers, pg_admission_warnings TO PUBLIC;

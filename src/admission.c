@@ -34,6 +34,7 @@
 
 #include <limits.h>
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "admission.h"
 #include "blocking.h"
@@ -57,6 +58,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
+#include "truth.h"
 #include "utility.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
@@ -75,7 +77,10 @@ struct PgAdmAdmission
 	int			workers;		/* held now; 0 while suspended */
 	int64		memory;
 	bool		over_budget;
+	bool		is_lowered;		/* charged less than it may take */
+	PgAdmAllocated workers_had; /* its parallel ones, that is */
 	PgAdmClaim	claim;
+	PgAdmGrant	grant;
 };
 
 static dlist_head admissions = DLIST_STATIC_INIT(admissions);
@@ -84,6 +89,7 @@ static dlist_head admissions = DLIST_STATIC_INIT(admissions);
 static PgAdmAdmission first_admission;
 static bool first_admission_used = false;
 
+static int	ngrants = 0;		/* of them that are given less */
 static PgAdmFrame frame;
 
 /* The last transaction in which a query was admitted */
@@ -196,6 +202,7 @@ exit_callback(int code, Datum arg)
 {
 	pgadm_queue_exit();
 	dlist_init(&admissions);
+	ngrants = 0;
 }
 
 /*
@@ -266,6 +273,63 @@ find_admission(const QueryDesc *queryDesc)
 }
 
 /*
+ * What a query's operators get from now on.
+ */
+static void
+set_grant(PgAdmAdmission *admission, PgAdmGrant grant)
+{
+	ngrants += (grant.kind != PGADM_GRANT_NONE) -
+		(admission->grant.kind != PGADM_GRANT_NONE);
+	admission->grant = grant;
+}
+
+/*
+ * The next phase of a query's executor begins: give its operators what it was
+ * granted.  If the phase fails, that is undone by the abort.
+ */
+PgAdmGrantLevel
+pgadm_admission_put_on_grant(const QueryDesc *queryDesc)
+{
+	PgAdmAdmission *admission = ngrants > 0 ? find_admission(queryDesc) : NULL;
+
+	return pgadm_admission_put_on_utility_grant(admission);
+}
+
+/*
+ * That phase is over.
+ */
+void
+pgadm_admission_take_off_grant(const QueryDesc *queryDesc, PgAdmGrantLevel level)
+{
+	if (level.nest_level > 0)
+		pgadm_admission_take_off_utility_grant(find_admission(queryDesc), level);
+}
+
+/*
+ * The same for a utility command, or NULL.
+ */
+PgAdmGrantLevel
+pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission)
+{
+	PgAdmGrantLevel none = {0};
+
+	return admission != NULL ? pgadm_grant_put_on(&admission->grant) : none;
+}
+
+void
+pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
+									   PgAdmGrantLevel level)
+{
+	PgAdmGrant	grant;
+
+	if (level.nest_level == 0 || admission == NULL)
+		return;
+	grant = admission->grant;
+	pgadm_grant_take_off(&grant, level);
+	set_grant(admission, grant);
+}
+
+/*
  * Drop a record, and give back what it still holds.
  */
 static void
@@ -280,6 +344,7 @@ end_admission(PgAdmAdmission *admission)
 
 	if (admission->charged)
 		pgadm_queue_give_back(admission->entry, &change);
+	set_grant(admission, (PgAdmGrant) {PGADM_GRANT_NONE});
 	dlist_delete(&admission->link);
 	free_admission(admission);
 }
@@ -579,6 +644,13 @@ is_drawn(const PgAdmRequest *request)
 	return request->min_wait_ratio < request->max_wait_ratio;
 }
 
+static int
+kind_of_utility(const Node *stmt)
+{
+	return pgadm_utility_only_reads(stmt) ? PGADM_LOAD_STATEMENT_READ :
+		PGADM_LOAD_STATEMENT_WRITE;
+}
+
 /*
  * What every request has in common.
  */
@@ -621,6 +693,35 @@ holds_charge(void)
 }
 
 /*
+ * What a plan claims.
+ */
+static PgAdmGrant
+make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
+{
+	return pgadm_claim_of_plan(stmt, pgadm_queue_memory_total(), claim);
+}
+
+/*
+ * A query has been admitted: its operators get what it was charged.  A query
+ * that is only observed is left alone.
+ */
+static void
+enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
+			  PgAdmGrant grant, PgAdmMode mode)
+{
+	PgAdmClaim *claim = &admission->claim;
+
+	if (mode != PGADM_MODE_ENFORCE)
+	{
+		admission->is_lowered = (grant.kind != PGADM_GRANT_NONE);
+		return;
+	}
+	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
+		grant = pgadm_claim_shrink(stmt, admission->memory, claim);
+	set_grant(admission, grant);
+}
+
+/*
  * Admit a query that has no record yet.
  */
 static void
@@ -628,10 +729,11 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 {
 	const PlannedStmt *stmt = queryDesc->plannedstmt;
 	PgAdmClaim	claim;
+	PgAdmGrant	grant;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	pgadm_claim_of_plan(stmt, &claim);
+	grant = make_claim(stmt, &claim);
 	claim.ignores_memory = holds_charge();
 
 	request = make_request(mode, &claim, may_be_refused(), kind_of_plan(stmt));
@@ -641,6 +743,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
 	admit_new(admission, &request);
+	enforce_claim(admission, stmt, grant, mode);
 }
 
 /*
@@ -707,6 +810,20 @@ is_cursor(const QueryDesc *queryDesc)
 }
 
 /*
+ * Such a cursor will be charged when it is run outside, but keeps to its
+ * claim from the start.
+ */
+static void
+note_cursor(QueryDesc *queryDesc)
+{
+	PgAdmAdmission *admission = new_admission(queryDesc);
+	PgAdmGrant	grant = make_claim(queryDesc->plannedstmt, &admission->claim);
+
+	if (effective_mode() == PGADM_MODE_ENFORCE)
+		set_grant(admission, grant);
+}
+
+/*
  * A query's executor is about to start: admit it.  Returns whether it has been
  * admitted, so that statements nested in it pass.
  */
@@ -717,7 +834,7 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 
 	if (frame.covered && is_cursor(queryDesc) &&
 		pgadm_exemption_of_plan(queryDesc->plannedstmt) == PGADM_NOT_EXEMPT)
-		(void) new_admission(queryDesc);
+		note_cursor(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
 		is_at_commit())
 		return false;
@@ -748,10 +865,8 @@ is_being_persisted(const QueryDesc *queryDesc)
 static void
 resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode)
 {
+	bool		is_first = !admission->charged;
 	PgAdmRequest request;
-
-	if (!admission->charged)
-		pgadm_claim_of_plan(queryDesc->plannedstmt, &admission->claim);
 
 	request = make_request(mode, &admission->claim, false,
 						   kind_of_plan(queryDesc->plannedstmt));
@@ -769,6 +884,8 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	}
 
 	admit(admission, &request, false);
+	if (is_first)
+		enforce_claim(admission, queryDesc->plannedstmt, admission->grant, mode);
 }
 
 /*
@@ -783,6 +900,8 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 
 	if (admission == NULL)
 		return is_being_persisted(queryDesc);
+	if (queryDesc->plannedstmt->parallelModeNeeded)
+		pgadm_truth_expect_workers();
 
 	/* What was lent before the query ever ran has to be waited for. */
 	if (admission->workers > 0 && pgadm_queue_has_lent(admission->entry))
@@ -798,6 +917,17 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 }
 
 /*
+ * All that a query will ever allocate is there: compare it with the charge.
+ */
+static void
+compare_with_truth(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
+{
+	if (admission->charged && !admission->is_lowered)
+		pgadm_truth_compare(queryDesc, admission->claim.memory,
+							&admission->workers_had);
+}
+
+/*
  * A query's executor has run.  If it only reads, it needs no worker until it
  * is run again, if ever.
  */
@@ -806,13 +936,21 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 {
 	PgAdmAdmission *admission = find_admission(queryDesc);
 
-	if (admission == NULL || admission->workers == 0 ||
+	if (admission == NULL)
+		return;
+	if (queryDesc->plannedstmt->parallelModeNeeded)
+		pgadm_truth_hear_workers(&admission->workers_had);
+
+	if (admission->workers == 0 ||
 		queryDesc->operation != CMD_SELECT ||
 		queryDesc->plannedstmt->hasModifyingCTE)
 		return;
 
 	if (execute_once && admission->memory == 0)
+	{
+		compare_with_truth(admission, queryDesc);
 		end_admission(admission);
+	}
 	else
 		suspend_admission(admission);
 }
@@ -841,6 +979,24 @@ bool
 pgadm_admission_finish(QueryDesc *queryDesc)
 {
 	return find_admission(queryDesc) != NULL;
+}
+
+/*
+ * A query's executor state is about to go.
+ */
+void
+pgadm_admission_ending(const QueryDesc *queryDesc)
+{
+	const PgAdmAdmission *admission;
+
+	if (IsParallelWorker())
+	{
+		pgadm_truth_tell_leader(queryDesc);
+		return;
+	}
+	admission = find_admission(queryDesc);
+	if (admission != NULL)
+		compare_with_truth(admission, queryDesc);
 }
 
 /*
@@ -884,6 +1040,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 {
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
+	PgAdmGrant	grant;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
@@ -895,16 +1052,18 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
-	pgadm_claim_of_utility(pstmt->utilityStmt, &claim);
+	grant = pgadm_claim_of_utility(pstmt->utilityStmt, pgadm_queue_memory_total(),
+								   &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
-						   pgadm_utility_only_reads(pstmt->utilityStmt) ?
-						   PGADM_LOAD_STATEMENT_READ : PGADM_LOAD_STATEMENT_WRITE);
+						   kind_of_utility(pstmt->utilityStmt));
 	request.query_id = pstmt->queryId;
 
 	admission = new_admission(NULL);
 	admission->claim = claim;
 	admit_new(admission, &request);
+	if (mode == PGADM_MODE_ENFORCE)
+		set_grant(admission, grant);
 	return admission;
 }
 
@@ -912,4 +1071,63 @@ void
 pgadm_admission_end_utility(PgAdmAdmission *admission)
 {
 	end_admission(admission);
+}
+
+/*
+ * Judge a claim that this session might make.
+ */
+static void
+judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
+{
+	PgAdmMode	mode = effective_mode();
+	PgAdmRequest request;
+
+	judgement->memory = judgement->claim.memory;
+	judgement->workers = judgement->claim.workers;
+	judgement->bypassed = (mode == PGADM_MODE_OFF || exemption != PGADM_NOT_EXEMPT);
+	if (judgement->bypassed)
+	{
+		judgement->reason = mode == PGADM_MODE_OFF ? "mode" :
+			pgadm_exemption_name(exemption);
+		return;
+	}
+
+	/* Mode "observe" decides as "enforce" does. */
+	judgement->claim.ignores_memory = holds_charge();
+	request = make_request(PGADM_MODE_ENFORCE, &judgement->claim, may_be_refused(),
+						   statements);
+	pgadm_queue_preview(&request, &judgement->outcome);
+	judgement->memory = judgement->outcome.memory;
+	judgement->workers = judgement->outcome.workers;
+	judgement->reason = judgement->outcome.verdict == PGADM_FORCE ? "forced" :
+		pgadm_errors_reason_name(judgement->outcome.reason);
+}
+
+/*
+ * What would become of a query with that plan, were it the next of this
+ * session?  Nothing is charged or counted.
+ */
+void
+pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement)
+{
+	PgAdmCounter exemption = session_exemption();
+
+	if (exemption == PGADM_NOT_EXEMPT)
+		exemption = pgadm_exemption_of_plan(stmt);
+
+	memset(judgement, 0, sizeof(*judgement));
+	judgement->grant = make_claim(stmt, &judgement->claim);
+	judge_claim(exemption, kind_of_plan(stmt), judgement);
+}
+
+/*
+ * The same for a gated utility command.
+ */
+void
+pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
+{
+	memset(judgement, 0, sizeof(*judgement));
+	judgement->grant = pgadm_claim_of_utility(stmt, pgadm_queue_memory_total(),
+											  &judgement->claim);
+	judge_claim(session_exemption(), kind_of_utility(stmt), judgement);
 }

@@ -14,7 +14,9 @@
 #define PGADM_ADMISSION_H
 
 #include "executor/execdesc.h"
+#include "claim.h"
 #include "nodes/parsenodes.h"
+#include "queue.h"
 #include "tcop/utility.h"
 #include "utils/resowner.h"
 
@@ -32,21 +34,45 @@ typedef struct PgAdmFrame
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;
 
+/* What would become of a query, were it the next */
+typedef struct PgAdmJudgement
+{
+	bool		bypassed;
+	const char *reason;			/* for that, or the verdict; or NULL */
+	int64		memory;			/* that it would be charged, or needs */
+	int			workers;
+	PgAdmClaim	claim;
+	PgAdmGrant	grant;
+	PgAdmOutcome outcome;		/* unless bypassed */
+} PgAdmJudgement;
+
 extern PgAdmFrame pgadm_admission_enter(bool covered) pg_attribute_hot;
 extern PgAdmFrame pgadm_admission_enter_planner(void) pg_attribute_hot;
 extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
+
+extern PgAdmGrantLevel pgadm_admission_put_on_grant(const QueryDesc *queryDesc) pg_attribute_hot;
+extern void pgadm_admission_take_off_grant(const QueryDesc *queryDesc,
+										   PgAdmGrantLevel level) pg_attribute_hot;
 
 extern void pgadm_admission_plan(Query *query) pg_attribute_hot;
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags) pg_attribute_hot;
 extern bool pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction) pg_attribute_hot;
 extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once) pg_attribute_hot;
 extern void pgadm_admission_declared(const DeclareCursorStmt *stmt);
+extern void pgadm_admission_ending(const QueryDesc *queryDesc) pg_attribute_hot;
 extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
+extern void pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement);
+extern void pgadm_admission_judge_utility(const Node *stmt,
+										  PgAdmJudgement *judgement);
+
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
 													 ProcessUtilityContext context);
+extern PgAdmGrantLevel pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission);
+extern void pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
+												   PgAdmGrantLevel level);
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
 
 #endif							/* PGADM_ADMISSION_H */

@@ -3,7 +3,9 @@
  * claim.c
  *		What a statement claims of the budget.
  *
- * The need of its plan, unless the operator's word replaces it.
+ * The need of its plan, unless the operator's word replaces it; and no more
+ * than it may take.  What lowers a claim also says how much its operators get,
+ * so that the statement keeps to it.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -22,6 +24,24 @@
 #include "settings.h"
 #include "utility.h"
 
+/* The least that maintenance_work_mem can be set to */
+#define MIN_MAINTENANCE_WORK_MEM_KB	1024
+
+#define KB		INT64CONST(1024)
+
+static PgAdmCostParams
+session_params(void)
+{
+	PgAdmCostParams params = {
+		.work_mem_kb = work_mem,
+		.hash_mem_multiplier = hash_mem_multiplier,
+		.leader_participates = parallel_leader_participation,
+		.seq_page_cost = seq_page_cost,
+	};
+
+	return params;
+}
+
 /*
  * A claim for that cost, under this session's settings.
  */
@@ -39,12 +59,61 @@ claim_cost(const PgAdmQueryCost *cost, PgAdmClaim *claim)
 		claim->fixed_workers = true;
 	}
 	if (pgadm_query_memory > 0)
-		claim->memory = (int64) pgadm_query_memory * 1024;
+		claim->memory = pgadm_query_memory * KB;
 }
 
-void
-pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim)
+/*
+ * The most that a claim may be, in this session and with that budget.
+ */
+static int64
+most_memory(int64 memory_total)
 {
+	int64		most = PG_INT64_MAX;
+
+	if (pgadm_query_memory_limit > 0)
+		most = pgadm_query_memory_limit * KB;
+	if (pgadm_oversize == PGADM_OVERSIZE_SHRINK)
+		most = Min(most, memory_total);
+	return most;
+}
+
+/*
+ * Note what the claim has become when less is to be given.  The operator's word
+ * is not replaced by an estimate, but lowered all the same.
+ */
+static void
+lower_claim(PgAdmClaim *claim, int64 most, int64 need)
+{
+	claim->memory = pgadm_query_memory > 0 ? most : Min(claim->memory, need);
+}
+
+/*
+ * What is the work_mem with which a plan needs at most that much?
+ */
+static PgAdmGrant
+fit_plan(const PlannedStmt *stmt, int64 most, PgAdmQueryCost *cost)
+{
+	PgAdmCostParams params = session_params();
+	PgAdmGrant	grant = {PGADM_GRANT_NONE};
+	int			kb = pgadm_cost_fit_work_mem(stmt, &params, most, cost);
+
+	if (kb < work_mem)
+	{
+		grant.kind = PGADM_GRANT_WORK_MEM;
+		grant.kb = kb;
+	}
+	return grant;
+}
+
+/*
+ * What a plan claims of a budget of that size, and what its operators are to
+ * get if that is less than they would need.
+ */
+PgAdmGrant
+pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *claim)
+{
+	PgAdmGrant	grant = {PGADM_GRANT_NONE};
+	int64		most = most_memory(memory_total);
 	PgAdmQueryCost cost;
 
 	if (pgadm_cost_is_nothing(stmt))
@@ -54,24 +123,81 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim)
 	}
 	else
 	{
-		PgAdmCostParams params = {
-			.work_mem_kb = work_mem,
-			.hash_mem_multiplier = hash_mem_multiplier,
-			.leader_participates = parallel_leader_participation,
-			.seq_page_cost = seq_page_cost,
-		};
+		PgAdmCostParams params = session_params();
 
 		pgadm_cost_of_plan(stmt, &params, &cost);
 	}
 	claim_cost(&cost, claim);
+
+	if (claim->memory > most)
+	{
+		grant = fit_plan(stmt, most, &cost);
+		lower_claim(claim, most, cost.memory);
+	}
+	if (claim->memory > 0 && pgadm_oversize == PGADM_OVERSIZE_SHRINK)
+	{
+		(void) fit_plan(stmt, 0, &cost);
+		claim->least_memory = Min(claim->memory, cost.memory);
+	}
+	return grant;
 }
 
-void
-pgadm_claim_of_utility(const Node *stmt, PgAdmClaim *claim)
+/*
+ * The same plan has been charged less than it claimed, because the budget has
+ * become smaller meanwhile.
+ */
+PgAdmGrant
+pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory, PgAdmClaim *claim)
 {
 	PgAdmQueryCost cost;
 
-	pgadm_cost_of_maintenance(pgadm_utility_uses_memory(stmt) ? maintenance_work_mem : 0,
+	claim->memory = memory;
+	return fit_plan(stmt, memory, &cost);
+}
+
+/*
+ * The biggest operators of a plan, under this session's settings and that
+ * grant.
+ */
+void
+pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmGrant *grant,
+						   PgAdmCostOperators *operators)
+{
+	PgAdmCostParams params = session_params();
+	PgAdmQueryCost cost;
+
+	if (grant->kind == PGADM_GRANT_WORK_MEM)
+		params.work_mem_kb = grant->kb;
+	pgadm_cost_list_operators(stmt, &params, &cost, operators);
+}
+
+/*
+ * What a utility command claims, likewise.  Those that commit inside cannot be
+ * given less than the session's setting, so their claim is what that says.
+ */
+PgAdmGrant
+pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
+{
+	bool		uses_memory = pgadm_utility_uses_memory(stmt);
+	int64		most = most_memory(memory_total);
+	PgAdmGrant	grant = {PGADM_GRANT_NONE};
+	PgAdmQueryCost cost;
+
+	pgadm_cost_of_maintenance(uses_memory ? maintenance_work_mem : 0,
 							  pgadm_utility_workers(stmt), &cost);
 	claim_cost(&cost, claim);
+
+	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))
+	{
+		int64		kb = Max(most / KB / cost.workers, MIN_MAINTENANCE_WORK_MEM_KB);
+
+		if (kb < maintenance_work_mem)
+		{
+			grant.kind = PGADM_GRANT_MAINTENANCE;
+			grant.kb = (int) kb;
+			cost.memory = kb * KB * cost.workers;
+		}
+		lower_claim(claim, most, cost.memory);
+	}
+	return grant;
 }

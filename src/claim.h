@@ -13,10 +13,18 @@
 #ifndef PGADM_CLAIM_H
 #define PGADM_CLAIM_H
 
-#include "nodes/plannodes.h"
+#include "cost.h"
+#include "grant.h"
 #include "policy.h"
 
-extern void pgadm_claim_of_plan(const PlannedStmt *stmt, PgAdmClaim *claim) pg_attribute_hot;
-extern void pgadm_claim_of_utility(const Node *stmt, PgAdmClaim *claim);
+extern PgAdmGrant pgadm_claim_of_plan(const PlannedStmt *stmt,
+									  int64 memory_total, PgAdmClaim *claim) pg_attribute_hot;
+extern PgAdmGrant pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory,
+									 PgAdmClaim *claim);
+extern void pgadm_claim_list_operators(const PlannedStmt *stmt,
+									   const PgAdmGrant *grant,
+									   PgAdmCostOperators *operators);
+extern PgAdmGrant pgadm_claim_of_utility(const Node *stmt, int64 memory_total,
+										 PgAdmClaim *claim);
 
 #endif							/* PGADM_CLAIM_H */

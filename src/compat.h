@@ -30,6 +30,12 @@
 #define PGADM_MY_PROC_NUMBER	(MyProc->pgprocno)
 #endif
 
+#if PG_VERSION_NUM >= 170000
+#define PGADM_PROC_NUMBER(proc) GetNumberFromPGProc(proc)
+#else
+#define PGADM_PROC_NUMBER(proc) ((proc)->pgprocno)
+#endif
+
 /* The transaction that a backend is in, unlike that of any other. */
 #if PG_VERSION_NUM >= 170000
 #define PGADM_MY_LXID	(MyProc->vxid.lxid)

@@ -1567,7 +1567,7 @@ pgadm_cost_is_nothing(const PlannedStmt *stmt)
 {
 	const Plan *plan = stmt->planTree;
 
-	return stmt->subplans == NIL && !stmt->parallelModeNeeded &&
+	return plan != NULL && stmt->subplans == NIL && !stmt->parallelModeNeeded &&
 		plan->total_cost < EXECUTOR_MIN_COST && keeps_nothing(plan);
 }
 

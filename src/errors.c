@@ -73,6 +73,15 @@ static const struct
 	},
 };
 
+/*
+ * The name of a reason, or NULL if there is none.
+ */
+const char *
+pgadm_errors_reason_name(PgAdmReason reason)
+{
+	return wording[reason].name;
+}
+
 static int64
 kilobytes(int64 bytes)
 {

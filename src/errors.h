@@ -18,6 +18,7 @@
 #define ERRCODE_SYSTEM_OVERLOADED		MAKE_SQLSTATE('5', '3', 'A', '0', '1')
 #define ERRCODE_QUERY_EXCEEDS_BUDGET	MAKE_SQLSTATE('5', '4', 'A', '0', '1')
 
+extern const char *pgadm_errors_reason_name(PgAdmReason reason);
 extern void pgadm_errors_raise(const PgAdmOutcome *outcome) pg_attribute_noreturn();
 extern void pgadm_errors_filter_log(ErrorData *edata);
 extern void pgadm_errors_log_summary(void);

@@ -23,6 +23,7 @@ extern bool pgadm_exemption_of_role(Oid role) pg_attribute_hot;
 extern void pgadm_exemption_forget(void);
 extern PgAdmCounter pgadm_exemption_of_session(Oid session_user) pg_attribute_hot;
 extern PgAdmCounter pgadm_exemption_of_plan(const PlannedStmt *stmt) pg_attribute_hot;
+extern const char *pgadm_exemption_name(PgAdmCounter exemption);
 extern bool pgadm_exemption_query_is_light(Query *query);
 
 #endif							/* PGADM_EXEMPTION_H */

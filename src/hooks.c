@@ -92,13 +92,16 @@ executor_start(QueryDesc *queryDesc, int eflags)
 {
 	bool		admitted = pgadm_admission_start(queryDesc, eflags);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+	PgAdmGrantLevel level;
 
 	PG_TRY();
 	{
+		level = pgadm_admission_put_on_grant(queryDesc);
 		if (prev_ExecutorStart)
 			prev_ExecutorStart(queryDesc, eflags);
 		else
 			standard_ExecutorStart(queryDesc, eflags);
+		pgadm_admission_take_off_grant(queryDesc, level);
 	}
 	PG_FINALLY();
 	{
@@ -113,13 +116,16 @@ executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 {
 	bool		admitted = pgadm_admission_run(queryDesc, direction);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+	PgAdmGrantLevel level;
 
 	PG_TRY();
 	{
+		level = pgadm_admission_put_on_grant(queryDesc);
 		if (prev_ExecutorRun)
 			prev_ExecutorRun(queryDesc, direction, count, execute_once);
 		else
 			standard_ExecutorRun(queryDesc, direction, count, execute_once);
+		pgadm_admission_take_off_grant(queryDesc, level);
 	}
 	PG_FINALLY();
 	{
@@ -135,13 +141,16 @@ executor_finish(QueryDesc *queryDesc)
 {
 	bool		admitted = pgadm_admission_finish(queryDesc);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+	PgAdmGrantLevel level;
 
 	PG_TRY();
 	{
+		level = pgadm_admission_put_on_grant(queryDesc);
 		if (prev_ExecutorFinish)
 			prev_ExecutorFinish(queryDesc);
 		else
 			standard_ExecutorFinish(queryDesc);
+		pgadm_admission_take_off_grant(queryDesc, level);
 	}
 	PG_FINALLY();
 	{
@@ -153,11 +162,15 @@ executor_finish(QueryDesc *queryDesc)
 static void
 executor_end(QueryDesc *queryDesc)
 {
+	PgAdmGrantLevel level = pgadm_admission_put_on_grant(queryDesc);
+
+	pgadm_admission_ending(queryDesc);
 	if (prev_ExecutorEnd)
 		prev_ExecutorEnd(queryDesc);
 	else
 		standard_ExecutorEnd(queryDesc);
 
+	pgadm_admission_take_off_grant(queryDesc, level);
 	pgadm_admission_end(queryDesc);
 }
 
@@ -171,15 +184,18 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
 	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt, context);
 	PgAdmFrame	outer = pgadm_admission_enter(admission != NULL);
+	PgAdmGrantLevel level;
 
 	PG_TRY();
 	{
+		level = pgadm_admission_put_on_utility_grant(admission);
 		if (prev_ProcessUtility)
 			prev_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 								params, queryEnv, dest, qc);
 		else
 			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 									params, queryEnv, dest, qc);
+		pgadm_admission_take_off_utility_grant(admission, level);
 	}
 	PG_FINALLY();
 	{

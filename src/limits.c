@@ -4,8 +4,9 @@
  *		The limits in force: settings, and what the machine has.
  *
  * Published first by the postmaster, so that there are limits even if the
- * sampler never starts, and from then on by the sampler: when it starts, and
- * after every reload.
+ * sampler never starts, and from then on by the sampler: when it starts, after
+ * every reload, and with every sample, because CPUs and memory may be given to
+ * or taken from a running machine or control group.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

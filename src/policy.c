@@ -32,13 +32,18 @@ pgadm_policy_workers(const PgAdmClaim *claim, int workers_total)
 }
 
 /*
- * The memory that a claim takes from a budget of that size.
+ * The memory that a claim takes from a budget of that size.  Of a budget that
+ * is too small for it, it may take all, or be able to do with that.
  */
 int64
 pgadm_policy_memory(const PgAdmClaim *claim, int64 memory_total)
 {
-	if (claim->alone && claim->memory > memory_total)
+	if (claim->memory <= memory_total)
+		return claim->memory;
+	if (claim->alone)
 		return memory_total;
+	if (claim->least_memory > 0)
+		return Max(claim->least_memory, memory_total);
 	return claim->memory;
 }
 

@@ -41,6 +41,7 @@ typedef struct PgAdmClaim
 {
 	int			workers;		/* 1 + planned parallel workers */
 	int64		memory;			/* in bytes */
+	int64		least_memory;	/* of a smaller budget; 0: it needs it all */
 	bool		fixed_workers;	/* never clamped to the worker budget */
 	bool		alone;			/* takes all memory if it needs more than all */
 	bool		ignores_memory; /* holds a charge, so never waits for memory */

@@ -526,10 +526,11 @@ observe(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmVerdict verdict,
 }
 
 /*
- * Decide about a request as things stand.
+ * Decide about a request as things stand.  Queries that breakers only warn
+ * about are counted, unless nothing comes of the decision.
  */
 static PgAdmVerdict
-decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
+decide(const PgAdmRequest *request, bool count, TimestampTz now, PgAdmReason *reason)
 {
 	PgAdmPolicyInput input = {
 		.claim = request->claim,
@@ -543,7 +544,7 @@ decide(const PgAdmRequest *request, TimestampTz now, PgAdmReason *reason)
 
 	if (request->may_refuse)
 	{
-		input.breaker_tripped = pgadm_breakers_refuse(request->statements, now, true);
+		input.breaker_tripped = pgadm_breakers_refuse(request->statements, now, count);
 		input.shed = is_shed(request, now);
 	}
 
@@ -595,7 +596,7 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	outcome->ntripped = 0;
 	lock_queue(&wakeups);
 
-	outcome->verdict = decide(request, now, &outcome->reason);
+	outcome->verdict = decide(request, true, now, &outcome->reason);
 	if (!request->enforce)
 		outcome->verdict = observe(slot, &request->claim, outcome->verdict,
 								   &over_budget);
@@ -621,6 +622,26 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 
 	describe(outcome);
 	unlock_queue(&wakeups);
+}
+
+/*
+ * What would become of the request if it were submitted now?
+ */
+void
+pgadm_queue_preview(const PgAdmRequest *request, PgAdmOutcome *outcome)
+{
+	Wakeups		wakeups;
+
+	memset(outcome, 0, sizeof(*outcome));
+	lock_queue(&wakeups);
+	outcome->verdict = decide(request, false, GetCurrentTimestamp(), &outcome->reason);
+	describe(outcome);
+	unlock_queue(&wakeups);
+
+	outcome->workers = pgadm_policy_workers(&request->claim,
+											outcome->limits.workers_total);
+	outcome->memory = pgadm_policy_memory(&request->claim,
+										  outcome->limits.memory_total);
 }
 
 /*
@@ -917,6 +938,16 @@ bool
 pgadm_queue_shedding(void)
 {
 	return pgadm_shared->limits.shedding;
+}
+
+/*
+ * The memory budget.  Read like the mode; whoever needs it exactly looks again
+ * under the lock.
+ */
+int64
+pgadm_queue_memory_total(void)
+{
+	return *(volatile int64 *) &pgadm_shared->limits.memory_total;
 }
 
 /*

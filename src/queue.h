@@ -61,6 +61,8 @@ typedef struct PgAdmOutcome
 extern void pgadm_queue_join(pid_t pid, Oid role, Oid database);
 extern void pgadm_queue_submit(const PgAdmRequest *request,
 							   PgAdmOutcome *outcome) pg_attribute_hot;
+extern void pgadm_queue_preview(const PgAdmRequest *request,
+								PgAdmOutcome *outcome);
 extern void pgadm_queue_poll(bool enforce, bool timed_out,
 							 PgAdmOutcome *outcome);
 extern void pgadm_queue_force(PgAdmOutcome *outcome);
@@ -77,6 +79,7 @@ extern bool pgadm_queue_drops_connection(const char *role, const char *address,
 extern PgAdmMode pgadm_queue_mode(void) pg_attribute_hot;
 extern int	pgadm_queue_timeout_of_server(void);
 extern bool pgadm_queue_shedding(void);
+extern int64 pgadm_queue_memory_total(void);
 
 extern void pgadm_queue_publish(const PgAdmLimits *limits);
 extern bool pgadm_queue_watch(void);

@@ -3,8 +3,9 @@
  * sampler.c
  *		The background worker.
  *
- * Once per sample_interval it takes a sample, and publishes the limits when
- * the configuration has been reloaded.  While anybody is queued it also looks
+ * Once per sample_interval it takes a sample and publishes the limits, since
+ * the machine may have become another; as it does when the configuration has
+ * been reloaded.  While anybody is queued it also looks
  * every LOOK_MS for workers to lend and for waiters that nobody woke.
  *
  * Queries are admitted and let go without it.  If it dies, the postmaster
@@ -118,6 +119,7 @@ pgadm_sampler_main(Datum main_arg)
 		if (now >= next_sample ||
 			now < next_sample - pgadm_sample_interval * INT64CONST(1000))
 		{
+			pgadm_limits_publish();
 			pgadm_sample_take(saturated);
 			pgadm_errors_log_summary();
 			saturated = false;

@@ -264,6 +264,11 @@ define_budget_settings(void)
 							 NULL,
 							 &pgadm_memory_fraction, 0.5, 0, 1,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_admission.query_memory_limit",
+							"Largest amount of memory that a query is charged, and gets.",
+							"A query that would need more is given less work_mem.  0 means no limit.",
+							&pgadm_query_memory_limit, 0, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_admission.query_memory",
 							"Memory that a query is charged instead of the estimate from its plan.",
 							"0 means the estimate.",

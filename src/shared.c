@@ -69,7 +69,10 @@ initialize(PgAdmShared *shared)
 	shared->lock = &locks[0].lock;
 	shared->history.lock = &locks[1].lock;
 	SpinLockInit(&shared->cpu.mutex);
+	SpinLockInit(&shared->memory_stats.mutex);
 	shared->nslots = MaxBackends;
+	for (int i = 0; i < shared->nslots; i++)
+		SpinLockInit(&shared->slots[i].workers.mutex);
 	shared->ncpu_accounts = count_cpu_accounts();
 	shared->cpu_accounts = (PgAdmCpuAccount *) ((char *) shared + slots_size());
 

@@ -95,6 +95,32 @@ typedef struct PgAdmWaiter
 } PgAdmWaiter;
 
 /*
+ * Memory that the parallel workers of one Gather had when they ended.
+ */
+typedef struct PgAdmGatherMemory
+{
+	int			plan_node_id;	/* of the plan that they run */
+	uint64		seen;			/* workers of the last launch, by number */
+	int64		this_launch;	/* what these had, in bytes */
+	int64		most;			/* the most of any launch before */
+	int64		shared;			/* the most that they shared */
+} PgAdmGatherMemory;
+
+/* Gathers of one query that are kept apart */
+#define PGADM_GATHERS_PER_SLOT	6
+
+/*
+ * Of all Gathers of the query that a backend runs, under a spinlock of its
+ * own; see truth.c.
+ */
+typedef struct PgAdmWorkerMemory
+{
+	slock_t		mutex;
+	int			ngathers;
+	PgAdmGatherMemory gathers[PGADM_GATHERS_PER_SLOT];
+} PgAdmWorkerMemory;
+
+/*
  * One per backend, by its process number.  Owned by that backend, but others
  * grant to its waiter, and the sampler lends what its entries hold.
  */
@@ -107,6 +133,7 @@ typedef struct PgAdmSlot
 	bool		in_statement;	/* likewise: is it executing one? */
 	PgAdmWaiter waiter;
 	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
+	PgAdmWorkerMemory workers;
 } PgAdmSlot;
 
 /*
@@ -203,6 +230,33 @@ typedef struct PgAdmStats
 	int64		cpu_busy_us_base;
 	TimestampTz reset_at;
 } PgAdmStats;
+
+/*
+ * A query whose charge was not what it had allocated, in bytes.
+ */
+typedef struct PgAdmMisestimate
+{
+	int64		error;			/* the difference; 0: there is none yet */
+	uint64		query_id;
+	int64		charged;
+	int64		allocated;
+} PgAdmMisestimate;
+
+/*
+ * Charges and what queries really had, in bytes, under a spinlock of its own.
+ */
+typedef struct PgAdmMemoryStats
+{
+	slock_t		mutex;
+	int64		queries;		/* the first that a reset clears */
+	int64		charged;
+	int64		allocated;
+	int64		underestimated; /* queries */
+	int64		overestimated;
+	int64		missing;		/* by which these exceeded their charges */
+	PgAdmMisestimate worst_under;
+	PgAdmMisestimate worst_over;
+} PgAdmMemoryStats;
 
 /*
  * Refusals that the server log has not been told of, atomic and without the
@@ -316,6 +370,7 @@ typedef struct PgAdmShared
 	PgAdmStats	stats;
 	PgAdmSamplerState sampler;
 	PgAdmServerLoad load;
+	PgAdmMemoryStats memory_stats;
 	PgAdmLogDebt log_debt;
 	int			nroles;			/* 1, for the rest, and those in use */
 	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];

@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/cost.h"
@@ -212,6 +213,25 @@ bool
 pgadm_utility_uses_memory(const Node *stmt)
 {
 	return gated[find_row(stmt)].uses_memory;
+}
+
+/*
+ * Does a gated command run in transactions of its own, at least possibly?
+ */
+bool
+pgadm_utility_may_commit(const Node *stmt)
+{
+	switch (nodeTag(stmt))
+	{
+		case T_IndexStmt:
+			return castNode(IndexStmt, stmt)->concurrent;
+		case T_ReindexStmt:		/* of several tables, or CONCURRENTLY */
+		case T_ClusterStmt:
+		case T_VacuumStmt:
+			return !IsTransactionBlock();
+		default:
+			return false;
+	}
 }
 
 /*

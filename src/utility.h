@@ -20,6 +20,7 @@ extern bool pgadm_utility_is_gated(const Node *stmt,
 								   ProcessUtilityContext context);
 extern bool pgadm_utility_only_reads(const Node *stmt);
 extern bool pgadm_utility_uses_memory(const Node *stmt);
+extern bool pgadm_utility_may_commit(const Node *stmt);
 extern int	pgadm_utility_workers(const Node *stmt);
 
 #endif							/* PGADM_UTILITY_H */

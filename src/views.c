@@ -24,6 +24,7 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "stats.h"
+#include "truth.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -33,6 +34,7 @@
 PG_FUNCTION_INFO_V1(pgadm_status_1_0);
 PG_FUNCTION_INFO_V1(pgadm_queries_1_0);
 PG_FUNCTION_INFO_V1(pgadm_statistics_1_0);
+PG_FUNCTION_INFO_V1(pgadm_memory_1_0);
 PG_FUNCTION_INFO_V1(pgadm_load_1_0);
 PG_FUNCTION_INFO_V1(pgadm_breakers_1_0);
 PG_FUNCTION_INFO_V1(pgadm_warnings_1_0);
@@ -486,6 +488,47 @@ pgadm_roles_1_0(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+static void
+add_misestimate(Row *row, const PgAdmMisestimate *worst)
+{
+	if (worst->error == 0)
+	{
+		add_null(row);
+		add_null(row);
+		add_null(row);
+		return;
+	}
+
+	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
+		add(row, Int64GetDatum((int64) worst->query_id));
+	else
+		add_null(row);
+	add(row, Int64GetDatum(worst->charged));
+	add(row, Int64GetDatum(worst->allocated));
+}
+
+/*
+ * How the charges compare with what queries really had allocated.
+ */
+Datum
+pgadm_memory_1_0(PG_FUNCTION_ARGS)
+{
+	PgAdmMemoryStats stats = pgadm_truth_get();
+	Row			row = {0};
+
+	add(&row, Int64GetDatum(stats.queries));
+	add(&row, Int64GetDatum(stats.charged));
+	add(&row, Int64GetDatum(stats.allocated));
+	add(&row, Int64GetDatum(stats.underestimated));
+	add(&row, Int64GetDatum(stats.missing));
+	add(&row, Int64GetDatum(stats.overestimated));
+	add_misestimate(&row, &stats.worst_under);
+	add_misestimate(&row, &stats.worst_over);
+	add_timestamp(&row, *(volatile TimestampTz *) &pgadm_shared->stats.reset_at);
+
+	return row_result(fcinfo, &row);
+}
+
 /*
  * Samples that are copied from the history at once, so that the sampler
  * never waits long for its lock.
@@ -686,6 +729,7 @@ pgadm_reset_1_0(PG_FUNCTION_ARGS)
 	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
 	pgadm_stats_reset(pgadm_shared->queue.queued);
 	LWLockRelease(pgadm_shared->lock);
+	pgadm_truth_reset();
 
 	PG_RETURN_VOID();
 }

@@ -1,0 +1,358 @@
+/*-------------------------------------------------------------------------
+ *
+ * estimate.c
+ *		pg_admission_estimate(): what a query would claim, and its verdict.
+ *
+ * The query is planned as EXPLAIN would plan it for the caller, and nothing of
+ * it is run.  The executor is started as EXPLAIN starts it, and ended at once:
+ * that is where privileges are checked.  Then the query is judged by the same
+ * functions as one that really arrives, except that nothing is charged or
+ * counted.
+ *
+ * What a command only wraps is what counts: the query of EXPLAIN ANALYZE,
+ * CREATE TABLE AS, DECLARE or COPY is admitted when it starts, not the command.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/estimate.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "admission.h"
+#include "commands/defrem.h"
+#include "errors.h"
+#include "executor/executor.h"
+#include "funcapi.h"
+#include "parser/analyze.h"
+#include "tcop/tcopprot.h"
+#include "utility.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(pgadm_estimate_1_0);
+
+/* The biggest operators are shown, up to this many */
+#define MAX_OPERATORS	64
+
+static Node *
+refuse_parameter(ParseState *pstate, ParamRef *pref)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_PARAMETER),
+			 errmsg("cannot estimate a query with parameters"),
+			 errhint("Put values in the place of $%d and the like.", pref->number),
+			 parser_errposition(pstate, pref->location)));
+	return NULL;
+}
+
+static void
+set_up_parser(ParseState *pstate, void *arg)
+{
+	pstate->p_paramref_hook = refuse_parameter;
+}
+
+/*
+ * A position in an error is one in the query that is estimated, not in the one
+ * of which this function is a part.
+ */
+static void
+move_error_position(void *arg)
+{
+	int			position = geterrposition();
+
+	if (position > 0)
+	{
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery((const char *) arg);
+	}
+}
+
+static RawStmt *
+parse(const char *query_string)
+{
+	List	   *statements = pg_parse_query(query_string);
+
+	if (list_length(statements) != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_SYNTAX_ERROR),
+				 errmsg("exactly one statement is expected, not %d",
+						list_length(statements))));
+	return linitial_node(RawStmt, statements);
+}
+
+static List *
+analyze_and_rewrite(RawStmt *raw, const char *query_string)
+{
+	return pg_analyze_and_rewrite_withcb(raw, query_string, set_up_parser, NULL, NULL);
+}
+
+static List *
+rewrite(Node *query)
+{
+	/* It belongs to its statement, and the rewriter scribbles on it. */
+	return pg_rewrite_query(castNode(Query, copyObject(query)));
+}
+
+static bool
+is_explain_analyze(const ExplainStmt *stmt)
+{
+	bool		analyze = false;
+	ListCell   *lc;
+
+	foreach(lc, stmt->options)
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (strcmp(option->defname, "analyze") == 0)
+			analyze = defGetBoolean(option);
+	}
+	return analyze;
+}
+
+/*
+ * The queries that a command hands to the executor, analyzed and rewritten; or
+ * NIL if there are none.
+ */
+static List *
+wrapped_queries(Node *stmt, const char *query_string)
+{
+	switch (nodeTag(stmt))
+	{
+		case T_ExplainStmt:
+			return is_explain_analyze((ExplainStmt *) stmt) ?
+				rewrite(((ExplainStmt *) stmt)->query) : NIL;
+		case T_CreateTableAsStmt:
+			return ((CreateTableAsStmt *) stmt)->into->skipData ? NIL :
+				rewrite(((CreateTableAsStmt *) stmt)->query);
+		case T_DeclareCursorStmt:
+			return rewrite(((DeclareCursorStmt *) stmt)->query);
+		case T_CopyStmt:
+			if (((CopyStmt *) stmt)->query != NULL)
+			{
+				RawStmt    *raw = makeNode(RawStmt);
+
+				raw->stmt = ((CopyStmt *) stmt)->query;
+				return analyze_and_rewrite(raw, query_string);
+			}
+			return NIL;
+		case T_ExecuteStmt:
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot estimate EXECUTE"),
+					 errhint("Estimate the query that was prepared.")));
+			return NIL;
+		default:
+			return NIL;
+	}
+}
+
+/*
+ * May the caller do all that?  As EXPLAIN finds out.
+ */
+static void
+check_privileges(PlannedStmt *stmt, const char *query_string)
+{
+	QueryDesc  *queryDesc = CreateQueryDesc(stmt, query_string, GetActiveSnapshot(),
+											InvalidSnapshot, None_Receiver,
+											NULL, NULL, 0);
+
+	ExecutorStart(queryDesc, EXEC_FLAG_EXPLAIN_ONLY);
+	ExecutorEnd(queryDesc);
+	FreeQueryDesc(queryDesc);
+}
+
+/*
+ * Plan a query.  The planner hook must not take it for one that arrives.
+ */
+static PlannedStmt *
+plan(Query *query, const char *query_string)
+{
+	PgAdmFrame	outer = pgadm_admission_enter_planner();
+	PlannedStmt *stmt;
+
+	PG_TRY();
+	{
+		stmt = pg_plan_query(query, query_string, CURSOR_OPT_PARALLEL_OK, NULL);
+	}
+	PG_FINALLY();
+	{
+		pgadm_admission_leave(outer);
+	}
+	PG_END_TRY();
+
+	check_privileges(stmt, query_string);
+	return stmt;
+}
+
+/*
+ * Judge queries that are run one after the other: by the one that claims most.
+ */
+static PlannedStmt *
+judge_queries(List *queries, const char *query_string, PgAdmJudgement *judgement)
+{
+	PlannedStmt *biggest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, queries)
+	{
+		Query	   *query = lfirst_node(Query, lc);
+		PgAdmJudgement other;
+		PlannedStmt *stmt;
+
+		if (query->commandType == CMD_UTILITY)
+			continue;
+		stmt = plan(query, query_string);
+		pgadm_admission_judge(stmt, &other);
+		if (biggest == NULL || other.claim.memory > judgement->claim.memory)
+		{
+			biggest = stmt;
+			*judgement = other;
+		}
+	}
+	return biggest;
+}
+
+/*
+ * Judge whatever the text contains.  Returns the plan, if there is one.
+ */
+static PlannedStmt *
+judge(const char *query_string, PgAdmJudgement *judgement)
+{
+	RawStmt    *raw = parse(query_string);
+	List	   *queries = analyze_and_rewrite(raw, query_string);
+	PlannedStmt *stmt;
+
+	memset(judgement, 0, sizeof(*judgement));
+	if (list_length(queries) == 1 &&
+		linitial_node(Query, queries)->commandType == CMD_UTILITY)
+	{
+		Node	   *utility = linitial_node(Query, queries)->utilityStmt;
+
+		if (pgadm_utility_is_gated(utility, PROCESS_UTILITY_TOPLEVEL))
+		{
+			pgadm_admission_judge_utility(utility, judgement);
+			return NULL;
+		}
+		queries = wrapped_queries(utility, query_string);
+	}
+
+	stmt = judge_queries(queries, query_string, judgement);
+	if (stmt == NULL)
+	{
+		judgement->bypassed = true;
+		judgement->reason = "utility";
+	}
+	return stmt;
+}
+
+static const char *
+verdict_name(const PgAdmJudgement *judgement)
+{
+	if (judgement->bypassed)
+		return "bypass";
+	switch (judgement->outcome.verdict)
+	{
+		case PGADM_RUN:
+		case PGADM_FORCE:
+			return "run";
+		case PGADM_QUEUE:
+			return "queue";
+		case PGADM_REJECT:
+			return "reject";
+	}
+	return NULL;				/* keep compiler quiet */
+}
+
+static const char *
+basis_name(PgAdmCostBasis basis)
+{
+	switch (basis)
+	{
+		case PGADM_COST_BY_ROWS:
+			return "rows";
+		case PGADM_COST_AT_LIMIT:
+			return "limit";
+		case PGADM_COST_UNLIMITED:
+			return "unlimited";
+	}
+	return NULL;				/* keep compiler quiet */
+}
+
+/*
+ * The operators that make up the memory, biggest first.
+ */
+static Datum
+describe_operators(const PlannedStmt *stmt, const PgAdmGrant *grant)
+{
+	PgAdmCostOperator items[MAX_OPERATORS];
+	PgAdmCostOperators operators = {items, MAX_OPERATORS, 0};
+	StringInfoData json;
+
+	if (stmt != NULL)
+		pgadm_claim_list_operators(stmt, grant, &operators);
+
+	initStringInfo(&json);
+	appendStringInfoChar(&json, '[');
+	for (int i = 0; i < operators.count; i++)
+	{
+		appendStringInfoString(&json, i > 0 ? ", {\"operator\": " : "{\"operator\": ");
+		escape_json(&json, items[i].name);
+		appendStringInfo(&json, ", \"memory_bytes\": " INT64_FORMAT
+						 ", \"processes\": %d, \"by\": \"%s\"",
+						 items[i].memory, items[i].processes, basis_name(items[i].basis));
+		if (items[i].plan_node_id >= 0)
+			appendStringInfo(&json, ", \"plan_node_id\": %d", items[i].plan_node_id);
+		appendStringInfoString(&json, ", \"keeps\": ");
+		escape_json(&json, items[i].why);
+		appendStringInfoChar(&json, '}');
+	}
+	appendStringInfoChar(&json, ']');
+
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
+}
+
+/*
+ * What would a query claim, and what would become of it now?
+ */
+Datum
+pgadm_estimate_1_0(PG_FUNCTION_ARGS)
+{
+	char	   *query_string = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ErrorContextCallback callback = {error_context_stack, move_error_position, query_string};
+	PgAdmJudgement judgement;
+	PlannedStmt *stmt;
+	TupleDesc	tupdesc;
+	Datum		values[7];
+	bool		nulls[7] = {false};
+
+	error_context_stack = &callback;
+	stmt = judge(query_string, &judgement);
+	error_context_stack = callback.previous;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE ||
+		tupdesc->natts != lengthof(values))
+		elog(ERROR, "return type must be a row type with %d columns",
+			 (int) lengthof(values));
+
+	values[0] = Int64GetDatum(judgement.memory);
+	values[1] = Int32GetDatum(judgement.workers);
+	values[2] = Float8GetDatum(stmt != NULL ? stmt->planTree->total_cost : 0);
+	values[3] = CStringGetTextDatum(verdict_name(&judgement));
+	if (judgement.reason != NULL)
+		values[4] = CStringGetTextDatum(judgement.reason);
+	else
+		nulls[4] = true;
+	if (judgement.grant.kind != PGADM_GRANT_NONE)
+		values[5] = Int32GetDatum(judgement.grant.kb);
+	else
+		nulls[5] = true;
+	values[6] = describe_operators(stmt, &judgement.grant);
+
+	return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
+}

@@ -1,0 +1,97 @@
+/*-------------------------------------------------------------------------
+ *
+ * grant.c
+ *		A query's lowered work_mem, put on and taken off.
+ *
+ * A claim that was lowered is enforced by giving the operators less, for this
+ * query alone.  So the setting is changed in a GUC nest level of its own, as
+ * for a function with a SET clause; not by assigning to the variable, of which
+ * parallel workers would not hear.  Cursors interleave, but nest levels have to
+ * be left in reverse order, so there is one around each phase of the executor
+ * instead of one from start to end.  The session's own setting is in force
+ * whenever this query's executor does not run.
+ *
+ * If a phase fails, its level is left to the abort of the transaction or
+ * subtransaction, which ends it together with everything above.
+ *
+ * Somebody inside of the query may change the setting.  Then that is what
+ * counts, during the rest of this query, too, and afterwards, as it would
+ * without us.  A level that ends as a commit hands on what was SET in it, but not
+ * what was SET LOCAL, so that is done again in the level around.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/grant.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "grant.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+static const struct
+{
+	const char *name;
+	int		   *value;			/* in kB */
+}			settings[] =
+{
+	[PGADM_GRANT_WORK_MEM] = {"work_mem", &work_mem},
+	[PGADM_GRANT_MAINTENANCE] = {"maintenance_work_mem", &maintenance_work_mem},
+};
+
+static void
+set(PgAdmGrantKind kind, int kb, GucAction action)
+{
+	char		text[12];
+
+	snprintf(text, sizeof(text), "%d", kb);
+	(void) set_config_option(settings[kind].name, text, PGC_USERSET,
+							 PGC_S_SESSION, action, true, 0, false);
+}
+
+/*
+ * A phase of the statement begins.  Returns what pgadm_grant_take_off() must
+ * be given when it is over, unless it ends in an error.
+ */
+PgAdmGrantLevel
+pgadm_grant_put_on(const PgAdmGrant *grant)
+{
+	PgAdmGrantLevel level = {0};
+
+	/* It is never more than what the session itself would give. */
+	if (grant->kind == PGADM_GRANT_NONE || *settings[grant->kind].value <= grant->kb)
+		return level;
+
+	level.nest_level = NewGUCNestLevel();
+	level.lxid = PGADM_MY_LXID;
+	set(grant->kind, grant->kb, GUC_ACTION_SAVE);
+	return level;
+}
+
+/*
+ * That phase is over.  A command that has committed its transaction has ended
+ * the level with it.
+ */
+void
+pgadm_grant_take_off(PgAdmGrant *grant, PgAdmGrantLevel level)
+{
+	PgAdmGrantKind kind = grant->kind;
+	int			kb;
+
+	if (level.nest_level == 0 || level.lxid != PGADM_MY_LXID)
+		return;
+
+	kb = *settings[kind].value;
+	AtEOXact_GUC(true, level.nest_level);
+
+	if (kb != grant->kb)
+	{
+		grant->kind = PGADM_GRANT_NONE;
+		if (kb != *settings[kind].value)
+			set(kind, kb, GUC_ACTION_LOCAL);
+	}
+}
