@@ -66,9 +66,9 @@ RESET parallel_tuple_cost;
 SET max_parallel_workers_per_gather = 0;
 
 -- Lowered, and refused
-SET pg_admission.query_memory_limit = '256kB';
+SET pg_admission.query_memory_limit = '1MB';
 SELECT * FROM estimate('SELECT * FROM big ORDER BY filler');
-SELECT memory_bytes <= 256 * 1024 FROM pg_admission_estimate('SELECT * FROM big ORDER BY filler');
+SELECT memory_bytes <= 1024 * 1024 FROM pg_admission_estimate('SELECT * FROM big ORDER BY filler');
 RESET pg_admission.query_memory_limit;
 RESET SESSION AUTHORIZATION;
 SET pg_admission.query_memory = 2147483647;
