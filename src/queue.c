@@ -500,7 +500,6 @@ reject(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmReason reason,
 	outcome->workers = claim->workers;
 	outcome->memory = claim->memory;
 	pgadm_stats_rejected(slot, reason);
-	pgadm_stats_count(PGADM_THROTTLED);
 }
 
 /*
@@ -606,6 +605,7 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	if (outcome->verdict == PGADM_REJECT)
 	{
 		reject(slot, &request->claim, outcome->reason, outcome);
+		pgadm_stats_count(PGADM_THROTTLED);
 		if (outcome->reason == PGADM_REASON_BREAKER)
 			describe_breakers(request->statements, now, outcome);
 	}
@@ -867,6 +867,7 @@ pgadm_queue_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	{
 		pgadm_stats_submitted(slot);
 		reject(slot, &least, reason, outcome);
+		pgadm_stats_count(PGADM_THROTTLED);
 		if (reason == PGADM_REASON_BREAKER)
 			describe_breakers(request->statements, now, outcome);
 		describe(outcome);

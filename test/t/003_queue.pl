@@ -184,9 +184,11 @@ reload_with($node,
 		'pg_admission.queue_timeout' => '100ms' },
 	'load_shedding, queue_capacity', 'on|10');
 ($holders[0]) = occupy($node, 1);
+my $throttled = counter($node, 'throttled');
 overloaded_ok($third->query($count), 'queue_timeout',
 	'system overloaded: query waited too long for admission', 'refused after the queue timeout');
 is(counter($node, 'rejected_queue_timeout'), 1, 'it is counted');
+is(counter($node, 'throttled') - $throttled, 1, 'and throttled once, not twice');
 $third->query('SET pg_admission.queue_timeout = 0');
 queue_up($node, $third, $count);
 wait_for($node, "SELECT wait_ms > 300 FROM pg_admission_queries WHERE state = 'queued'");
