@@ -28,7 +28,7 @@
 static bool
 copies_relation(const Node *stmt)
 {
-	return castNode(CopyStmt, stmt)->relation != NULL;
+	return ((const CopyStmt *) stmt)->relation != NULL;
 }
 
 /*
@@ -40,7 +40,7 @@ may_rewrite(const Node *stmt)
 {
 	ListCell   *lc;
 
-	foreach(lc, castNode(AlterTableStmt, stmt)->cmds)
+	foreach(lc, ((const AlterTableStmt *) stmt)->cmds)
 	{
 		switch (lfirst_node(AlterTableCmd, lc)->subtype)
 		{
@@ -67,7 +67,7 @@ may_rewrite(const Node *stmt)
 static bool
 checks_domain(const Node *stmt)
 {
-	switch (castNode(AlterDomainStmt, stmt)->subtype)
+	switch (((const AlterDomainStmt *) stmt)->subtype)
 	{
 		case 'C':				/* ADD CONSTRAINT */
 		case 'V':				/* VALIDATE CONSTRAINT */
@@ -92,7 +92,7 @@ workers_of_index_build(const Node *stmt)
 static int
 workers_of_vacuum(const Node *stmt)
 {
-	const VacuumStmt *vacuum = castNode(VacuumStmt, stmt);
+	const VacuumStmt *vacuum = (const VacuumStmt *) stmt;
 	ListCell   *lc;
 
 	if (!vacuum->is_vacuumcmd)
@@ -145,7 +145,7 @@ workers_of_alter_table(const Node *stmt)
 {
 	ListCell   *lc;
 
-	foreach(lc, castNode(AlterTableStmt, stmt)->cmds)
+	foreach(lc, ((const AlterTableStmt *) stmt)->cmds)
 	{
 		if (builds_index(lfirst_node(AlterTableCmd, lc)))
 			return max_parallel_maintenance_workers;
@@ -206,7 +206,7 @@ pgadm_utility_is_gated(const Node *stmt, ProcessUtilityContext context)
 bool
 pgadm_utility_only_reads(const Node *stmt)
 {
-	return IsA(stmt, CopyStmt) && !castNode(CopyStmt, stmt)->is_from;
+	return IsA(stmt, CopyStmt) && !((const CopyStmt *) stmt)->is_from;
 }
 
 bool

@@ -117,7 +117,10 @@ gives_up('REFRESH', sql => 'REFRESH MATERIALIZED VIEW m', after => 'SELECT count
 
 # Where it is kept, see src/README
 
-keeps('RETURNING', sql => 'WITH x AS (UPDATE s SET i = i RETURNING i) SELECT count(*) FROM x');
+keeps('RETURNING', sql => 'INSERT INTO target SELECT i FROM s RETURNING i', counts_tag => 1);
+keeps('EXPLAIN ANALYZE', sql => 'EXPLAIN ANALYZE INSERT INTO target SELECT i FROM s',
+	after => 'SELECT count(*) FROM target');
+keeps('RETURNING in WITH', sql => 'WITH x AS (UPDATE s SET i = i RETURNING i) SELECT count(*) FROM x');
 keeps('EXECUTE', sql => 'EXECUTE e', before => "PREPARE e AS $count");
 keeps('DECLARE', sql => "DECLARE c CURSOR FOR $count", before => 'BEGIN', after => 'FETCH c');
 keeps('COPY of a query', sql => "COPY ($count) TO STDOUT");

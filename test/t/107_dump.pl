@@ -40,8 +40,6 @@ command_fails_like(
 	'so is pg_dump -j');
 wait_for($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pg_dump'");
 is(status($node, 'running, queued'), '2|1', 'they leave nothing behind');
-command_ok([ 'pg_dump', @connection, '-s', '-f', "$dump.schema", 'source' ],
-	'the schema alone is read from catalogs, which is exempt');
 release($node, @holders);
 $waiter->finish;
 
