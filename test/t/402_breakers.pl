@@ -203,7 +203,7 @@ SKIP:
 		'-n', '--no-sync', '-s', 1);
 
 	mkdir $slow;
-	my $receiver = IPC::Run::start(\@receive, '<', \undef, '>&', \my $out);
+	my $receiver = IPC::Run::start(\@receive, '<', '/dev/null', '>&', \my $out);
 	ok(wait_for_breaker('replication_lag', 'value IS NOT NULL'), 'lag is known with one');
 	my ($receiver_pid) = map { $_->{PID} } @{ $receiver->{KIDS} };
 	kill 'STOP', $receiver_pid;

@@ -36,8 +36,8 @@ $node->reload;
 
 # Keep the server waiting for a CPU: more processes than CPUs.
 my @spinners = map { client($node) } 1 .. 6;
-$_->start('DO $$ BEGIN LOOP END LOOP END $$') for @spinners;
-ok(wait_for($node, 'SELECT cpu_wait_ratio > 0 FROM pg_admission_status'), 'the server waits for a CPU');
+$_->start('DO $$ BEGIN LOOP END LOOP; END $$') for @spinners;
+ok(wait_for($node, 'SELECT cpu_wait_ratio > 0.5 FROM pg_admission_status'), 'the server waits for a CPU');
 
 sub connect_as
 {
@@ -84,7 +84,7 @@ is(dropped(), 0, 'none is refused');
 
 reload_with($node, {
 	'pg_admission.min_cpu_wait_ratio_to_drop_connection' => 0,
-	'pg_admission.max_cpu_wait_ratio_to_drop_connection' => 0.000001 });
+	'pg_admission.max_cpu_wait_ratio_to_drop_connection' => '0.000001' });
 my ($stdout, $stderr) = connect_as('app', "host=127.0.0.1 port=$port sslmode=disable");
 like($stderr, qr/FATAL: .*system overloaded: no new sessions are accepted for the moment/, 'over the maximum none does');
 like($stderr,
@@ -116,7 +116,7 @@ reload_with($node, {
 	$owner->quit;
 }
 reload_with($node, { 'pg_admission.min_cpu_wait_ratio_to_drop_connection' => 0,
-	'pg_admission.max_cpu_wait_ratio_to_drop_connection' => 0.000001 });
+	'pg_admission.max_cpu_wait_ratio_to_drop_connection' => '0.000001' });
 
 # Several hosts: libpq does not try the next
 
@@ -139,7 +139,7 @@ SKIP:
 	skip 'openssl cannot make a certificate', 4
 	  unless run_log([ 'openssl', 'req', '-new', '-x509', '-nodes', '-days', 2,
 			'-subj', '/CN=localhost', '-out', "$data/server.crt", '-keyout', "$data/server.key" ],
-		'>', \undef, '2>', \undef);
+		'>', '/dev/null', '2>', '/dev/null');
 	chmod 0600, "$data/server.key";
 	reload_with($node, { 'ssl' => 'on' });
 
@@ -149,9 +149,6 @@ SKIP:
 	refused_ok('refused with sslmode=prefer', 'app', "host=127.0.0.1 port=$port sslmode=prefer");
 	is(dropped() - $before, 3, 'twice, for libpq tries again in plain text');
 }
-
-# One draw for role, address and sample.  While the sampler is stopped the
-# sample stays the same, for as long as it is not stale.
 
 # Mode observe only counts
 
@@ -191,7 +188,7 @@ logfile = $folder/pgbouncer.log
 pidfile = $folder/pgbouncer.pid
 EOT
 	my $through = "host=127.0.0.1 port=$bouncer_port";
-	my $bouncer = IPC::Run::start([ $pgbouncer, '-q', "$folder/pgbouncer.ini" ], '<', \undef, '>&', \my $out);
+	my $bouncer = IPC::Run::start([ $pgbouncer, '-q', "$folder/pgbouncer.ini" ], '<', '/dev/null', '>&', \my $out);
 	my $tries = 0;
 	usleep(100_000) until (connect_as('helper', $through))[0] eq '42' || $tries++ > 100;
 	accepted_ok('through PgBouncer an exempt role gets in', 'helper', $through);
@@ -203,7 +200,7 @@ EOT
 	$tries = 0;
 	usleep(100_000) until (connect_as('app', $through))[0] eq '42' || $tries++ > 100;
 	accepted_ok('PgBouncer comes back when connections are accepted again', 'app', $through);
-	reload_with($node, { 'pg_admission.max_cpu_wait_ratio_to_drop_connection' => 0.000001 });
+	reload_with($node, { 'pg_admission.max_cpu_wait_ratio_to_drop_connection' => '0.000001' });
 	accepted_ok('connections that it has are not refused', 'app', $through);
 	$bouncer->signal('TERM');
 	IPC::Run::finish($bouncer);
