@@ -40,6 +40,14 @@ HEADERS = src/pg_admission_monitor.h
 REGRESS = estimate
 PGFILEDESC = "pg_admission - admission control and overload protection"
 
+# make installcheck needs a server that has pg_admission preloaded.
+REGRESS = objects settings exempt
+ISOLATION = queue
+ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
+TAP_TESTS = 1
+PROVE_TESTS ?= test/t/*.pl
+PROVE_FLAGS += -I test/perl
+
 # ASSERTIONS=1 checks the invariants of the shared state at every change.
 ifdef ASSERTIONS
 PG_CPPFLAGS += -DPGADM_ASSERTIONS
