@@ -7,6 +7,7 @@ CREATE EXTENSION postgres_fdw;
 CREATE ROLE torture LOGIN;
 CREATE ROLE torture_observe LOGIN IN ROLE torture;
 ALTER ROLE torture_observe SET pg_admission.mode = 'observe';
+ALTER ROLE torture_observe SET role = 'torture';	-- who owns everything
 GRANT ALL ON SCHEMA public TO torture;
 
 SET ROLE torture;
