@@ -504,7 +504,7 @@ AS 'MODULE_PATHNAME', 'pgadm_estimate_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION pg_admission_estimate(text) IS
-'plan a query without running it, and tell what it would be charged, what would become of it now in this session (run, queue, reject or bypass), why, the work_mem that it would be lowered to, and the operators that make up its memory, biggest first (since 1.0)';
+'plan a query without running it, and tell what it would be charged, what would become of it now in this session (run, queue, reject or bypass; in mode observe, what mode enforce would do), why, the work_mem that it would be lowered to, and the operators that make up its memory, biggest first (since 1.0)';
 
 CREATE FUNCTION pg_admission_reset()
 RETURNS void

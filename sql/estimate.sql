@@ -103,6 +103,7 @@ SELECT * FROM estimate('CREATE TABLE x AS SELECT * FROM big ORDER BY filler');
 SELECT * FROM estimate('CREATE TABLE x AS SELECT * FROM big ORDER BY filler WITH NO DATA');
 SELECT * FROM estimate('EXPLAIN SELECT * FROM big ORDER BY filler');
 SELECT * FROM estimate('EXPLAIN (ANALYZE) SELECT * FROM big ORDER BY filler');
+SELECT * FROM estimate('EXPLAIN (ANALYZE) CREATE TABLE x AS SELECT * FROM big ORDER BY filler');
 SELECT * FROM estimate('DECLARE c CURSOR FOR SELECT * FROM big ORDER BY filler');
 SELECT * FROM estimate('SET work_mem = 64');
 SHOW work_mem;
@@ -131,6 +132,7 @@ SELECT pg_admission_estimate('SELECT 1; SELECT 2');
 SELECT pg_admission_estimate('SELECT nonsense FROM big');
 SELECT pg_admission_estimate('SELECT FROM FROM');
 SELECT pg_admission_estimate('EXECUTE p');
+SELECT pg_admission_estimate('CREATE TABLE x AS EXECUTE p');
 SELECT pg_admission_estimate(NULL) IS NULL;
 
 -- Privileges are those of the caller

@@ -39,6 +39,8 @@ PG_FUNCTION_INFO_V1(pgadm_estimate_1_0);
 /* The biggest operators are shown, up to this many */
 #define MAX_OPERATORS	64
 
+static List *wrapped_queries(Node *stmt, const char *query_string);
+
 static Node *
 refuse_parameter(ParseState *pstate, ParamRef *pref)
 {
@@ -93,10 +95,16 @@ analyze_and_rewrite(RawStmt *raw, const char *query_string)
 }
 
 static List *
-rewrite(Node *query)
+rewrite(Node *node, const char *query_string)
 {
+	Query	   *query = castNode(Query, node);
+
+	/* EXPLAIN may wrap a command that wraps a query in turn. */
+	if (query->commandType == CMD_UTILITY)
+		return wrapped_queries(query->utilityStmt, query_string);
+
 	/* It belongs to its statement, and the rewriter scribbles on it. */
-	return pg_rewrite_query(castNode(Query, copyObject(query)));
+	return pg_rewrite_query(copyObject(query));
 }
 
 static bool
@@ -126,12 +134,12 @@ wrapped_queries(Node *stmt, const char *query_string)
 	{
 		case T_ExplainStmt:
 			return is_explain_analyze((ExplainStmt *) stmt) ?
-				rewrite(((ExplainStmt *) stmt)->query) : NIL;
+				rewrite(((ExplainStmt *) stmt)->query, query_string) : NIL;
 		case T_CreateTableAsStmt:
 			return ((CreateTableAsStmt *) stmt)->into->skipData ? NIL :
-				rewrite(((CreateTableAsStmt *) stmt)->query);
+				rewrite(((CreateTableAsStmt *) stmt)->query, query_string);
 		case T_DeclareCursorStmt:
-			return rewrite(((DeclareCursorStmt *) stmt)->query);
+			return rewrite(((DeclareCursorStmt *) stmt)->query, query_string);
 		case T_CopyStmt:
 			if (((CopyStmt *) stmt)->query != NULL)
 			{

@@ -30,34 +30,38 @@
 #define ROUNDING_ERROR	1e-9
 
 /*
- * The CPUs that this server may use.  If they cannot be told, take those
- * that are online: too many is better than to throttle for no reason.
+ * The CPUs that this server may use.  If they cannot be told, and never could,
+ * take those that are online: too many is better than to throttle for no reason.
  */
 static double
 detect_cores(const PgAdmHost *host)
 {
+	static double last = PGADM_HOST_UNKNOWN;
 	PgAdmHostCpuSet set;
 	double		cores = PGADM_HOST_UNKNOWN;
 
 	if (pgadm_host_affinity(&set))
 		cores = pgadm_host_usable_cpus(host, &set);
-	if (cores <= 0)
-		cores = sysconf(_SC_NPROCESSORS_ONLN);
-	return Max(cores, 0);
+	if (cores > 0)
+		last = cores;
+	else if (last <= 0)
+		last = sysconf(_SC_NPROCESSORS_ONLN);
+	return Max(last, 0);
 }
 
 /*
  * The memory that this server may use for its processes, in bytes.  If it
- * cannot be told, there is no limit.
+ * cannot be told, and never could, there is no limit.
  */
 static int64
 detect_memory(const PgAdmHost *host)
 {
+	static int64 last = PG_INT64_MAX;
 	PgAdmHostMemory memory;
 
-	if (!pgadm_host_memory(host, &memory))
-		return PG_INT64_MAX;
-	return Max(memory.limit - (int64) NBuffers * BLCKSZ, 0);
+	if (pgadm_host_memory(host, &memory))
+		last = Max(memory.limit - (int64) NBuffers * BLCKSZ, 0);
+	return last;
 }
 
 static int
