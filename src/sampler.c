@@ -58,14 +58,18 @@ forget_sampler(int code, Datum arg)
 static void
 sleep_until(TimestampTz next_sample, bool attentive)
 {
+	static uint32 wait_event = 0;
 	long		ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_sample);
+
+	if (wait_event == 0)
+		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionSampler");
 
 	/* Not longer than that even if the clock jumps. */
 	ms = Min(ms, attentive ? LOOK_MS : pgadm_sample_interval);
 	if (ms > 0)
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ms, PG_WAIT_EXTENSION);
+						 ms, wait_event);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -459,7 +459,8 @@ make_cgroup()
 	is_root || return 0
 	for controller in "${CGROUP_CONTROLLERS[@]}"; do
 		folder=$(cgroup_folder "$controller")
-		mkdir "$folder" 2>/dev/null && chown "$RUN_USER" "$folder" || return 0
+		mkdir "$folder" 2>/dev/null &&
+			chown "$RUN_USER" "$folder" "$folder/cgroup.procs" || return 0
 	done
 	basename "$WORK"
 }
