@@ -37,11 +37,10 @@ OBJS = \
 EXTENSION = pg_admission
 DATA = pg_admission--1.0.sql
 HEADERS = src/pg_admission_monitor.h
-REGRESS = estimate
 PGFILEDESC = "pg_admission - admission control and overload protection"
 
 # make installcheck needs a server that has pg_admission preloaded.
-REGRESS = objects settings exempt
+REGRESS = objects settings exempt estimate
 ISOLATION = queue
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
 TAP_TESTS = 1
