@@ -1,0 +1,81 @@
+-- The objects that users and their programs can rely on: names, types, rights.
+BEGIN;
+SELECT * FROM no_plan();
+
+SELECT has_extension('pg_admission');
+
+-- Views, and the columns that each has at least
+
+CREATE TEMP TABLE wanted (rel name, col name, type text);
+INSERT INTO wanted
+SELECT rel, split_part(c, ' ', 1), CASE split_part(c, ' ', 2)
+         WHEN 'f8' THEN 'double precision' WHEN 'i4' THEN 'integer' WHEN 'i8' THEN 'bigint'
+         WHEN 'ts' THEN 'timestamp with time zone' ELSE split_part(c, ' ', 2) END
+FROM (VALUES
+  ('pg_admission_status', 'mode text, load_shedding text, running i4, queued i4, queue_capacity i4, workers_used i4, workers_lent i4, workers_total i4, memory_used_bytes i8, memory_total_bytes i8, cpu_wait_ratio f8, cpu_utilization f8, memory_usage f8, load_average f8, throttle_rate f8, reject_probability f8, sampled_at ts, sampler_pid i4'),
+  ('pg_admission_queries', 'pid i4, usename name, datname name, application_name text, state text, queue_position i4, memory_bytes i8, workers i4, plan_cost f8, query_id i8, enqueued_at ts, admitted_at ts, wait_ms f8'),
+  ('pg_stat_admission', 'submitted i8, admitted i8, waited i8, completed i8, rejected i8, rejected_queue_full i8, rejected_queue_timeout i8, rejected_deadline i8, rejected_cpu_overload i8, rejected_breaker i8, rejected_memory i8, rejected_workers i8, dropped_connections i8, cancelled_while_queued i8, bypassed i8, bypassed_superuser i8, bypassed_role i8, bypassed_setting i8, bypassed_cost i8, bypassed_no_relation i8, would_have_waited i8, would_have_rejected i8, forced i8, lent i8, throttled i8, wait_ms_total f8, wait_ms_max f8, wait_histogram bigint[], cpu_wait_us_total i8, cpu_busy_us_total i8, stats_reset ts'),
+  ('pg_stat_admission_roles', 'submitted i8, admitted i8, waited i8, rejected i8, would_have_rejected i8, wait_ms_total f8'),
+  ('pg_admission_load', 'sampled_at ts, cpu_wait_us i8, cpu_busy_us i8, cpu_wait_ratio f8, cpu_utilization f8, memory_usage f8, load_average f8, running i4, queued i4, admitted i8, rejected i8'),
+  ('pg_admission_breakers', 'name text, threshold f8, value f8, tripped boolean, warn_only boolean, trips i8, last_tripped_at ts'),
+  ('pg_admission_warnings', 'name text, message text, since ts, value f8, threshold f8')
+) v (rel, cols), string_to_table(cols, ', ') c;
+
+SELECT has_view(rel) FROM (SELECT DISTINCT rel FROM wanted ORDER BY rel) w;
+SELECT col_type_is(rel, col, type) FROM wanted;
+SELECT view_owner_is(rel, current_user) FROM (SELECT DISTINCT rel FROM wanted ORDER BY rel) w;
+
+-- All may read the views, and do nothing else with them
+
+CREATE ROLE regress_admission_tap;
+SELECT table_privs_are(rel, 'regress_admission_tap', '{SELECT}')
+FROM (SELECT DISTINCT rel FROM wanted ORDER BY rel) w;
+
+-- Functions behind the views: all may call them
+
+SELECT t FROM (SELECT DISTINCT rel FROM wanted ORDER BY rel) w, LATERAL (VALUES
+  (has_function(rel, '{}'::name[])),
+  (function_lang_is(rel, '{}'::name[], 'c')),
+  (volatility_is(rel, '{}'::name[], 'volatile')),
+  (isnt_definer(rel, '{}'::name[])),
+  (function_privs_are(rel, '{}'::name[], 'regress_admission_tap', '{EXECUTE}'))) v (t);
+
+-- Functions that act: only superusers, until that is granted
+
+SELECT t FROM (VALUES
+  ('pg_admission_reset', '{}', 'void'),
+  ('pg_admission_trip', '{text,text,interval}', 'void'),
+  ('pg_admission_untrip', '{text}', 'boolean')) v (f, args, result), LATERAL (VALUES
+  (has_function(f, args::name[])),
+  (function_returns(f, args::name[], result)),
+  (volatility_is(f, args::name[], 'volatile')),
+  (function_privs_are(f, args::name[], 'regress_admission_tap', '{}'::name[]))) w (t);
+
+SET LOCAL ROLE regress_admission_tap;
+SELECT throws_ok('SELECT pg_admission_reset()', '42501');
+SELECT throws_ok($$SELECT pg_admission_trip('x', 'y', '1 min')$$, '42501');
+SELECT throws_ok($$SELECT pg_admission_untrip('x')$$, '42501');
+SELECT lives_ok('TABLE ' || rel) FROM unnest(ARRAY['pg_admission_status', 'pg_admission_queries', 'pg_stat_admission', 'pg_stat_admission_roles', 'pg_admission_load', 'pg_admission_breakers', 'pg_admission_warnings']) rel;
+RESET ROLE;
+
+-- A dump does not contain the extension's state, nor anything of a user
+
+SELECT is(extconfig, NULL, 'the extension has no configuration tables') FROM pg_extension WHERE extname = 'pg_admission';
+
+-- What the views say
+
+SELECT is(count(*)::int, 1, rel || ' has one row') FROM (
+  SELECT 'pg_admission_status' AS rel FROM pg_admission_status
+  UNION ALL SELECT 'pg_stat_admission' FROM pg_stat_admission) x GROUP BY rel ORDER BY rel;
+SELECT ok(submitted >= admitted + rejected + cancelled_while_queued, 'counters add up') FROM pg_stat_admission;
+SELECT is(bypassed, bypassed_superuser + bypassed_role + bypassed_setting + bypassed_cost + bypassed_no_relation,
+          'so do those of bypassed statements') FROM pg_stat_admission;
+SELECT is(rejected, rejected_queue_full + rejected_queue_timeout + rejected_deadline + rejected_cpu_overload
+          + rejected_breaker + rejected_memory + rejected_workers, 'and of refusals') FROM pg_stat_admission;
+SELECT ok(array_length(wait_histogram, 1) > 10, 'waits have a histogram') FROM pg_stat_admission;
+SELECT set_eq('SELECT name FROM pg_admission_breakers WHERE name IN (''memory'', ''cpu'', ''load_average'')',
+              ARRAY['memory', 'cpu', 'load_average'], 'the built-in breakers are there');
+SELECT ok(NOT bool_or(tripped), 'none is tripped by default') FROM pg_admission_breakers WHERE threshold = 0 AND name IN ('memory', 'cpu', 'load_average');
+
+SELECT * FROM finish();
+ROLLBACK;
