@@ -45,6 +45,7 @@
 #include "cpu.h"
 #include "errors.h"
 #include "exemption.h"
+#include "fault.h"
 #include "executor/executor.h"
 #include "host.h"
 #include "libpq/libpq.h"
@@ -249,6 +250,7 @@ new_admission(QueryDesc *queryDesc)
 	PgAdmAdmission *admission;
 
 	join_queue();
+	PGADM_MAY_FAIL(PGADM_FAIL_RECORD);
 
 	admission = allocate_admission();
 	admission->queryDesc = queryDesc;
@@ -495,6 +497,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 		if (outcome->verdict != PGADM_QUEUE)
 			return;
 
+		PGADM_MAY_FAIL(PGADM_FAIL_WAITING);
 		if (now >= alarms.check_locks)
 		{
 			if (pgadm_blocking_anybody(may_pin_buffers()))
@@ -522,6 +525,7 @@ wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome
 
 	PG_TRY();
 	{
+		PGADM_MAY_FAIL(PGADM_FAIL_QUEUED);
 		if (may_give_up)
 			gave_up = pgadm_snapshot_give_up(queryDesc);
 		wait_in_queue(outcome);
@@ -556,6 +560,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 		pgadm_errors_raise(&outcome);
 
 	keep_charge(admission, &outcome);
+	PGADM_MAY_FAIL(PGADM_FAIL_CHARGED);
 	if (gave_up)
 		pgadm_snapshot_renew(queryDesc);
 }

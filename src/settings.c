@@ -21,6 +21,7 @@
 #include <limits.h>
 
 #include "load.h"
+#include "fault.h"
 #include "settings.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -450,6 +451,33 @@ define_warning_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 }
 
+#ifdef PGADM_ASSERTIONS
+
+int			pgadm_fail_at = PGADM_FAIL_NEVER;
+
+static const struct config_enum_entry fail_at_options[] = {
+	{"never", PGADM_FAIL_NEVER, false},
+	{"record", PGADM_FAIL_RECORD, false},
+	{"queued", PGADM_FAIL_QUEUED, false},
+	{"waiting", PGADM_FAIL_WAITING, false},
+	{"charged", PGADM_FAIL_CHARGED, false},
+	{NULL, 0, false}
+};
+
+#endif
+
+static void
+define_test_settings(void)
+{
+#ifdef PGADM_ASSERTIONS
+	DefineCustomEnumVariable("pg_admission.fail_at",
+							 "Where to fail, for tests.",
+							 NULL,
+							 &pgadm_fail_at, PGADM_FAIL_NEVER, fail_at_options,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+#endif
+}
+
 static void
 define_reporting_settings(void)
 {
@@ -481,6 +509,7 @@ pgadm_settings_init(void)
 	define_breaker_actions();
 	define_warning_settings();
 	define_reporting_settings();
+	define_test_settings();
 
 	MarkGUCPrefixReserved("pg_admission");
 }
