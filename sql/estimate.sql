@@ -1,5 +1,7 @@
 -- pg_admission_estimate()
+SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS pg_admission;
+RESET client_min_messages;
 CREATE ROLE regress_estimate LOGIN;
 CREATE SCHEMA regress_estimate AUTHORIZATION regress_estimate;
 SET search_path = regress_estimate, public;
