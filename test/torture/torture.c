@@ -1222,8 +1222,12 @@ look(PGconn *conn)
 						 "FROM pg_stat_activity WHERE backend_type = 'client backend' "
 						 "AND state = 'active' AND now() - query_start > '8s' LIMIT 60) a"));
 	end_orphans(conn);
+
+	/* Where work takes longer because the CPUs are shared, so do waits. */
 	late = ask(conn, "SELECT string_agg(q::text, '; ') FROM pg_admission_queries q "
-						   "WHERE state = 'queued' AND wait_ms > %d", WAIT_BOUND * 1000);
+			   "WHERE state = 'queued' AND wait_ms > %d * "
+			   "(SELECT 1 + coalesce(max(cpu_wait_ratio), 0) FROM pg_admission_load "
+			   "WHERE sampled_at > now() - interval '1 minute')", WAIT_BOUND * 1000);
 
 	if (late[0] != '\0' && now > lenient_until)
 	{
