@@ -52,6 +52,7 @@ SELECT sum(i) FROM generate_series(1, 1000) i;
 
 -- No relation of a user, but expensive
 SELECT count(*) FROM generate_series(1, 1000000000);
+SELECT count(*) FROM generate_series(1, 1e9);
 SELECT count(*) FROM pg_class a, pg_class b, pg_class c;
 
 -- Not subject to admission

@@ -19,7 +19,9 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
@@ -46,6 +48,8 @@ pgadm_exemption_forget(void)
 {
 	membership.valid = false;
 }
+
+static bool makes_series(Plan *plan);
 
 static void
 forget_membership(Datum arg, int cacheid, uint32 hashvalue)
@@ -138,6 +142,89 @@ is_user_relation(const RangeTblEntry *rte)
 }
 
 /*
+ * Does an expression make a series whose length the planner cannot know?  It
+ * takes that of generate_series() from its support function, which not all
+ * variants have in all versions; without one, a billion rows look cheap.
+ */
+static bool
+series_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, FuncExpr))
+	{
+		switch (((FuncExpr *) node)->funcid)
+		{
+			case F_GENERATE_SERIES_NUMERIC_NUMERIC:
+			case F_GENERATE_SERIES_NUMERIC_NUMERIC_NUMERIC:
+			case F_GENERATE_SERIES_TIMESTAMP_TIMESTAMP_INTERVAL:
+			case F_GENERATE_SERIES_TIMESTAMPTZ_TIMESTAMPTZ_INTERVAL:
+				if (!OidIsValid(get_func_support(((FuncExpr *) node)->funcid)))
+					return true;
+				break;
+			default:
+				break;
+		}
+	}
+	return expression_tree_walker(node, series_walker, context);
+}
+
+static bool
+any_makes_series(List *plans)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+	{
+		if (makes_series(lfirst(lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is there such a series anywhere in a plan?
+ */
+static bool
+makes_series(Plan *plan)
+{
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return false;
+
+	switch (nodeTag(plan))
+	{
+		case T_FunctionScan:
+			foreach(lc, ((FunctionScan *) plan)->functions)
+			{
+				if (series_walker(lfirst_node(RangeTblFunction, lc)->funcexpr, NULL))
+					return true;
+			}
+			break;
+		case T_ProjectSet:
+			if (series_walker((Node *) plan->targetlist, NULL))
+				return true;
+			break;
+		case T_SubqueryScan:
+			if (makes_series(((SubqueryScan *) plan)->subplan))
+				return true;
+			break;
+		case T_Append:
+			if (any_makes_series(((Append *) plan)->appendplans))
+				return true;
+			break;
+		case T_MergeAppend:
+			if (any_makes_series(((MergeAppend *) plan)->mergeplans))
+				return true;
+			break;
+		default:
+			break;
+	}
+	return makes_series(outerPlan(plan)) || makes_series(innerPlan(plan));
+}
+
+/*
  * Is this plan exempt, whoever runs it?
  */
 PgAdmCounter
@@ -157,6 +244,8 @@ pgadm_exemption_of_plan(const PlannedStmt *stmt)
 		if (is_user_relation(lfirst_node(RangeTblEntry, lc)))
 			return PGADM_NOT_EXEMPT;
 	}
+	if (makes_series(stmt->planTree) || any_makes_series(stmt->subplans))
+		return PGADM_NOT_EXEMPT;
 	return PGADM_BYPASSED_NO_RELATION;
 }
 

@@ -107,6 +107,9 @@ passes($app, 'bypassed_no_relation', $_, $_)
   q{SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace WHERE pg_table_is_visible(c.oid) ORDER BY 1, 2};
 is_refused($app, $_, $_)
   for 'SELECT count(*) FROM generate_series(1, 1000000000)',
+  'SELECT count(*) FROM generate_series(1, 1e9)',
+  'SELECT count(*) FROM (SELECT generate_series(1, 1e9) UNION ALL SELECT 1) s',
+  q{SELECT (SELECT count(*) FROM generate_series('epoch'::timestamptz, now(), '1 us'))},
   'SELECT count(*) FROM pg_class a, pg_class b, pg_class c',
   'SELECT 1 WHERE EXISTS (SELECT FROM t)', 'WITH x AS (SELECT * FROM t) SELECT 1 FROM x',
   'SELECT * FROM pg_class WHERE EXISTS (SELECT FROM t WHERE i = relpages)',
