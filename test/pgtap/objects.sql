@@ -40,6 +40,14 @@ SELECT t FROM (SELECT DISTINCT rel FROM wanted ORDER BY rel) w, LATERAL (VALUES
   (isnt_definer(rel, '{}'::name[])),
   (function_privs_are(rel, '{}'::name[], 'regress_admission_tap', '{EXECUTE}'))) v (t);
 
+-- What a query would claim: for all, too
+
+SELECT has_function('pg_admission_estimate', '{text}'::name[]);
+SELECT function_privs_are('pg_admission_estimate', '{text}'::name[], 'regress_admission_tap', '{EXECUTE}');
+SELECT ok(col = ANY (proargnames), col || ' is estimated')
+FROM pg_proc, unnest('{memory_bytes,workers,plan_cost,verdict,reason}'::text[]) col
+WHERE proname = 'pg_admission_estimate';
+
 -- Functions that act: only superusers, until that is granted
 
 SELECT t FROM (VALUES
