@@ -122,11 +122,17 @@ is_explain_analyze(const ExplainStmt *stmt)
 static List *
 wrapped_queries(Node *stmt, const char *query_string)
 {
+	Query	   *explained;
+
 	switch (nodeTag(stmt))
 	{
 		case T_ExplainStmt:
-			return is_explain_analyze((ExplainStmt *) stmt) ?
-				rewrite(((ExplainStmt *) stmt)->query) : NIL;
+			explained = castNode(Query, ((ExplainStmt *) stmt)->query);
+			if (!is_explain_analyze((ExplainStmt *) stmt))
+				return NIL;
+			if (explained->commandType == CMD_UTILITY)
+				return wrapped_queries(explained->utilityStmt, query_string);
+			return rewrite((Node *) explained);
 		case T_CreateTableAsStmt:
 			return ((CreateTableAsStmt *) stmt)->into->skipData ? NIL :
 				rewrite(((CreateTableAsStmt *) stmt)->query);
@@ -150,6 +156,17 @@ wrapped_queries(Node *stmt, const char *query_string)
 		default:
 			return NIL;
 	}
+}
+
+/*
+ * Does a command put the rows of its query into a new relation?
+ */
+static bool
+makes_relation(const Node *stmt)
+{
+	if (IsA(stmt, ExplainStmt))
+		stmt = castNode(Query, ((const ExplainStmt *) stmt)->query)->utilityStmt;
+	return stmt != NULL && IsA(stmt, CreateTableAsStmt);
 }
 
 /*
@@ -194,7 +211,8 @@ plan(Query *query, const char *query_string)
  * Judge queries that are run one after the other: by the one that claims most.
  */
 static PlannedStmt *
-judge_queries(List *queries, const char *query_string, PgAdmJudgement *judgement)
+judge_queries(List *queries, const char *query_string, bool into,
+			  PgAdmJudgement *judgement)
 {
 	PlannedStmt *biggest = NULL;
 	ListCell   *lc;
@@ -208,7 +226,7 @@ judge_queries(List *queries, const char *query_string, PgAdmJudgement *judgement
 		if (query->commandType == CMD_UTILITY)
 			continue;
 		stmt = plan(query, query_string);
-		pgadm_admission_judge(stmt, &other);
+		pgadm_admission_judge(stmt, into, &other);
 		if (biggest == NULL || other.claim.memory > judgement->claim.memory)
 		{
 			biggest = stmt;
@@ -226,6 +244,7 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 {
 	RawStmt    *raw = parse(query_string);
 	List	   *queries = analyze_and_rewrite(raw, query_string);
+	bool		into = false;
 	PlannedStmt *stmt;
 
 	memset(judgement, 0, sizeof(*judgement));
@@ -240,9 +259,10 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 			return NULL;
 		}
 		queries = wrapped_queries(utility, query_string);
+		into = makes_relation(utility);
 	}
 
-	stmt = judge_queries(queries, query_string, judgement);
+	stmt = judge_queries(queries, query_string, into, judgement);
 	if (stmt == NULL)
 	{
 		judgement->bypassed = true;
