@@ -612,6 +612,18 @@ kind_of_plan(const PlannedStmt *stmt)
 	return PGADM_LOAD_STATEMENT_WRITE;
 }
 
+/*
+ * The same of a query that is about to run.  What it reads may go into a new
+ * relation.
+ */
+static int
+kind_of_query_desc(const QueryDesc *queryDesc)
+{
+	if (queryDesc->dest != NULL && queryDesc->dest->mydest == DestIntoRel)
+		return PGADM_LOAD_STATEMENT_WRITE;
+	return kind_of_plan(queryDesc->plannedstmt);
+}
+
 static bool
 writes_walker(Node *node, void *context)
 {
@@ -741,7 +753,8 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	grant = make_claim(stmt, &claim);
 	claim.ignores_memory = holds_charge();
 
-	request = make_request(mode, &claim, may_be_refused(), kind_of_plan(stmt));
+	request = make_request(mode, &claim, may_be_refused(),
+						   kind_of_query_desc(queryDesc));
 	request.plan_cost = stmt->planTree->total_cost;
 	request.query_id = stmt->queryId;
 
@@ -837,7 +850,7 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 {
 	PgAdmMode	mode;
 
-	if (frame.covered && is_cursor(queryDesc) &&
+	if (frame.covered && MyBackendType == B_BACKEND && is_cursor(queryDesc) &&
 		pgadm_exemption_of_plan(queryDesc->plannedstmt) == PGADM_NOT_EXEMPT)
 		note_cursor(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
@@ -874,7 +887,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	PgAdmRequest request;
 
 	request = make_request(mode, &admission->claim, false,
-						   kind_of_plan(queryDesc->plannedstmt));
+						   kind_of_query_desc(queryDesc));
 	request.claim.ignores_memory = holds_charge();
 	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
 	request.query_id = queryDesc->plannedstmt->queryId;
@@ -1110,10 +1123,12 @@ judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
 
 /*
  * What would become of a query with that plan, were it the next of this
- * session?  Nothing is charged or counted.
+ * session?  "into" is whether its rows go into a new relation.  Nothing is
+ * charged or counted.
  */
 void
-pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement)
+pgadm_admission_judge(const PlannedStmt *stmt, bool into,
+					  PgAdmJudgement *judgement)
 {
 	PgAdmCounter exemption = session_exemption();
 
@@ -1122,7 +1137,8 @@ pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement)
 
 	memset(judgement, 0, sizeof(*judgement));
 	judgement->grant = make_claim(stmt, &judgement->claim);
-	judge_claim(exemption, kind_of_plan(stmt), judgement);
+	judge_claim(exemption, into ? PGADM_LOAD_STATEMENT_WRITE : kind_of_plan(stmt),
+				judgement);
 }
 
 /*

@@ -64,7 +64,8 @@ extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
-extern void pgadm_admission_judge(const PlannedStmt *stmt, PgAdmJudgement *judgement);
+extern void pgadm_admission_judge(const PlannedStmt *stmt, bool into,
+								  PgAdmJudgement *judgement);
 extern void pgadm_admission_judge_utility(const Node *stmt,
 										  PgAdmJudgement *judgement);
 

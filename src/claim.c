@@ -189,13 +189,13 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 
 	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))
 	{
-		int64		kb = Max(most / KB / cost.workers, MIN_MAINTENANCE_WORK_MEM_KB);
+		int64		kb = Max(most / KB, MIN_MAINTENANCE_WORK_MEM_KB);
 
 		if (kb < maintenance_work_mem)
 		{
 			grant.kind = PGADM_GRANT_MAINTENANCE;
 			grant.kb = (int) kb;
-			cost.memory = kb * KB * cost.workers;
+			cost.memory = kb * KB;
 		}
 		lower_claim(claim, most, cost.memory);
 	}

@@ -50,6 +50,13 @@
 #define PGADM_WAIT_EVENT_NEW(name)	PG_WAIT_EXTENSION
 #endif
 
+/* What a check hook returns as "extra", which guc.c frees; or NULL. */
+#if PG_VERSION_NUM >= 160000
+#define PGADM_GUC_MALLOC(size)	guc_malloc(LOG, size)
+#else
+#define PGADM_GUC_MALLOC(size)	malloc(size)
+#endif
+
 /* Does anybody wait for this lock?  Its partition must be locked. */
 static inline bool
 pgadm_lock_has_waiters(const LOCK *lock)

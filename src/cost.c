@@ -676,7 +676,7 @@ charge_as(CostWalk *walk, const NodeRule *rule, const Plan *plan,
 		entry.plan_node_id = plan ? plan->plan_node_id : -1;
 		entry.processes = processes;
 		entry.basis = basis;
-		entry.memory = (int64) Min(bytes * processes, (double) (PG_INT64_MAX / 2));
+		entry.memory = (int64) Min(bytes * processes, (double) PGADM_COST_MAX_MEMORY);
 		list_operator(walk->operators, &entry);
 	}
 }
@@ -1542,7 +1542,7 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 				  PGADM_COST_UNLIMITED);
 		cost->operators--;
 	}
-	cost->memory = (int64) Min(ceil(walk.memory), (double) (PG_INT64_MAX / 2));
+	cost->memory = (int64) Min(ceil(walk.memory), (double) PGADM_COST_MAX_MEMORY);
 }
 
 static bool

@@ -16,6 +16,9 @@
 /* The least work_mem that an operator can be given, as for the setting. */
 #define PGADM_COST_MIN_WORK_MEM_KB	64
 
+/* The most that a plan is said to need, so that sums over queries are right. */
+#define PGADM_COST_MAX_MEMORY	(INT64CONST(1) << 48)
+
 /* The settings that the need of a plan depends on. */
 typedef struct PgAdmCostParams
 {

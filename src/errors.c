@@ -174,7 +174,8 @@ owes_any(PgAdmLogDebt *debt)
 
 /*
  * Write a summary of the refusals that the log has not been told of, unless
- * the last one was a short time ago.  It is about other sessions as well, so
+ * the last one was a short time ago; if that is in the future, the clock has
+ * been set back.  It is about other sessions as well, so
  * it is not for the eyes of this one's client.
  */
 void
@@ -187,7 +188,7 @@ pgadm_errors_log_summary(void)
 	StringInfoData counts;
 
 	if (pgadm_log_rejections != PGADM_LOG_SUMMARY || !owes_any(debt) ||
-		now < last + (uint64) pgadm_log_interval * 1000 ||
+		(now >= last && now < last + (uint64) pgadm_log_interval * 1000) ||
 		!pg_atomic_compare_exchange_u64(&debt->logged_at, &last, now))
 		return;
 

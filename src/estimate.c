@@ -161,6 +161,17 @@ wrapped_queries(Node *stmt, const char *query_string)
 }
 
 /*
+ * Does a command put the rows of its query into a new relation?
+ */
+static bool
+makes_relation(const Node *stmt)
+{
+	if (IsA(stmt, ExplainStmt))
+		stmt = castNode(Query, ((const ExplainStmt *) stmt)->query)->utilityStmt;
+	return stmt != NULL && IsA(stmt, CreateTableAsStmt);
+}
+
+/*
  * May the caller do all that?  As EXPLAIN finds out.
  */
 static void
@@ -202,7 +213,8 @@ plan(Query *query, const char *query_string)
  * Judge queries that are run one after the other: by the one that claims most.
  */
 static PlannedStmt *
-judge_queries(List *queries, const char *query_string, PgAdmJudgement *judgement)
+judge_queries(List *queries, const char *query_string, bool into,
+			  PgAdmJudgement *judgement)
 {
 	PlannedStmt *biggest = NULL;
 	ListCell   *lc;
@@ -216,7 +228,7 @@ judge_queries(List *queries, const char *query_string, PgAdmJudgement *judgement
 		if (query->commandType == CMD_UTILITY)
 			continue;
 		stmt = plan(query, query_string);
-		pgadm_admission_judge(stmt, &other);
+		pgadm_admission_judge(stmt, into, &other);
 		if (biggest == NULL || other.claim.memory > judgement->claim.memory)
 		{
 			biggest = stmt;
@@ -234,6 +246,7 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 {
 	RawStmt    *raw = parse(query_string);
 	List	   *queries = analyze_and_rewrite(raw, query_string);
+	bool		into = false;
 	PlannedStmt *stmt;
 
 	memset(judgement, 0, sizeof(*judgement));
@@ -248,9 +261,10 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 			return NULL;
 		}
 		queries = wrapped_queries(utility, query_string);
+		into = makes_relation(utility);
 	}
 
-	stmt = judge_queries(queries, query_string, judgement);
+	stmt = judge_queries(queries, query_string, into, judgement);
 	if (stmt == NULL)
 	{
 		judgement->bypassed = true;

@@ -71,9 +71,6 @@
 #define CLEAR_FRACTION			0.05	/* absolute */
 #define CLEAR_NUMBER			0.10	/* of the threshold */
 
-/* No total grows by 30 years between two samples: that is garbage */
-#define MAX_GROWTH_US			1e15
-
 /* So that 0.65 is not over 0.7 - 0.05 */
 #define ROUNDING				1e-9
 
@@ -259,26 +256,6 @@ pgadm_load_cpu_utilization(PgAdmLoadWindow *window,
 		newest.whole <= 0.0)
 		return pgadm_load_unknown();
 	return pgadm_load_known(Min(window->part / window->whole, 1.0));
-}
-
-/*
- * The usable CPU time as a growing total, where the kernel tells a quota and
- * not a total (cgroups).  While the clock stands, or the CPUs are unknown, it
- * does not grow.
- */
-int64
-pgadm_load_cpu_capacity(int64 capacity_us, double cpus,
-						TimestampTz from, TimestampTz to)
-{
-	double		grown;
-
-	if (from <= 0 || to <= from)
-		return capacity_us;
-
-	grown = cpus * (to - from);
-	if (!(grown >= 0.0 && grown < MAX_GROWTH_US))
-		return capacity_us;
-	return capacity_us + (int64) grown;
 }
 
 /* ----------------------------------------------------------------

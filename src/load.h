@@ -157,8 +157,6 @@ extern PgAdmLoadValue pgadm_load_cpu_wait_ratio(PgAdmLoadWindow *window,
 extern PgAdmLoadValue pgadm_load_cpu_utilization(PgAdmLoadWindow *window,
 												 const PgAdmLoadTotals *totals,
 												 int interval_ms);
-extern int64 pgadm_load_cpu_capacity(int64 capacity_us, double cpus,
-									 TimestampTz from, TimestampTz to);
 
 /* Refusals */
 extern double pgadm_load_reject_probability(PgAdmLoadValue ratio,

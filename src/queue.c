@@ -933,15 +933,6 @@ pgadm_queue_timeout_of_server(void)
 }
 
 /*
- * Is the queue bounded, and left on timeout?  Read like the mode.
- */
-bool
-pgadm_queue_shedding(void)
-{
-	return pgadm_shared->limits.shedding;
-}
-
-/*
  * The memory budget.  Read like the mode; whoever needs it exactly looks again
  * under the lock.
  */

@@ -20,6 +20,7 @@
 #include <float.h>
 #include <limits.h>
 
+#include "compat.h"
 #include "load.h"
 #include "fault.h"
 #include "settings.h"
@@ -102,7 +103,7 @@ static const struct config_enum_entry log_rejections_options[] = {
 static bool
 check_is_local(int *newval, void **extra, GucSource source)
 {
-	bool	   *is_local = (bool *) malloc(sizeof(bool));
+	bool	   *is_local = (bool *) PGADM_GUC_MALLOC(sizeof(bool));
 
 	if (is_local == NULL)
 		return false;
@@ -183,7 +184,7 @@ check_statements(char **newval, void **extra, GucSource source)
 	list_free(names);
 	pfree(copy);
 
-	*extra = malloc(sizeof(int));
+	*extra = PGADM_GUC_MALLOC(sizeof(int));
 	if (*extra == NULL)
 		return false;
 	*(int *) *extra = statements;

@@ -201,5 +201,19 @@ $huge->start($sort);
 state_is(1, 0, 'with total_memory raised by a reload');
 release($node, $huge);
 
+# Sums of what no machine has.  Mode "observe" charges them all, and a cursor
+# has not read a row yet.
+reload_with($node, { 'pg_admission.mode' => 'observe' }, 'mode', 'observe');
+my $endless = 'SELECT array_agg(t1.i) FROM t t1'
+  . join('', map { " CROSS JOIN t t$_" } 2 .. 20);
+my ($claim) = admin($node)->query(
+	"SELECT memory_bytes FROM pg_admission_estimate('$endless')")->{out};
+cmp_ok($claim, '>', 1e14, 'an endless query claims more than any machine has');
+my @observed = map { client($node) } 1 .. 4;
+$_->query("SET join_collapse_limit = 1; BEGIN; DECLARE c CURSOR FOR $endless") for @observed;
+is(admin($node)->query('SELECT running, memory_used_bytes FROM pg_admission_status')->{out},
+	join('|', 4, 4 * $claim), 'four of them are charged four times that');
+$_->query('ROLLBACK') for @observed;
+
 server_is_idle($node);
 done_testing();

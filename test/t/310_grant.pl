@@ -289,6 +289,10 @@ is($app->query('SHOW maintenance_work_mem')->{out}, '64MB', 'maintenance_work_me
 is($app->query('VACUUM big')->{state}, '00000', 'VACUUM commits inside');
 is($app->query('REINDEX TABLE CONCURRENTLY big')->{state}, '00000', 'REINDEX CONCURRENTLY as well');
 is($app->query('SHOW maintenance_work_mem')->{out}, '64MB', 'maintenance_work_mem after them');
+$app->query('SET max_parallel_maintenance_workers = 2');
+is( $app->query(
+		"SELECT memory_bytes >> 20, lowered_to_kb >> 10 FROM pg_admission_estimate('CREATE INDEX ON big (filler)')")->{out},
+	'4|4', 'parallel workers share it');
 set_limit(0);
 
 # A budget that is too small for the plan: shrink or be alone

@@ -113,6 +113,11 @@ succeeds_ok($app->query('SELECT * FROM (SELECT i FROM t WHERE false FOR UPDATE) 
 	'so is one that does so below its top level');
 succeeds_ok($app->query('WITH w AS (DELETE FROM t WHERE false RETURNING i) SELECT * FROM w'), '',
 	'so is a modifying WITH');
+succeeds_ok($app->query('CREATE TEMP TABLE made AS SELECT i FROM t WHERE false'), '',
+	'so is a query whose rows go into a new table');
+is( $app->query(
+		"SELECT verdict FROM pg_admission_estimate('EXPLAIN ANALYZE CREATE TABLE made AS SELECT i FROM t')")->{out},
+	'run', 'and estimated as such');
 is($app->query('COPY t TO STDOUT')->{state}, '53A01', 'COPY TO is a read');
 is($app->query("PREPARE p AS $read; EXECUTE p")->{state}, '53A01', 'so is a prepared one');
 succeeds_ok($app->query('SELECT 1'), 1, 'what is exempt runs');

@@ -453,18 +453,6 @@ test_utilization(void)
 	totals.known = false;
 	is_unknown(pgadm_load_cpu_utilization(&window, &totals, 1000),
 			   "utilisation: unreadable");
-
-	is_int(pgadm_load_cpu_capacity(7, 0.5, START, START + SECOND), 500007,
-		   "capacity: half a CPU");
-	is_int(pgadm_load_cpu_capacity(7, 2, START, START), 7,
-		   "capacity: the clock stands");
-	is_int(pgadm_load_cpu_capacity(7, 2, START, START - 1), 7,
-		   "capacity: the clock was set back");
-	is_int(pgadm_load_cpu_capacity(7, 2, 0, START), 7, "capacity: first");
-	is_int(pgadm_load_cpu_capacity(7, NAN, START, START + SECOND), 7,
-		   "capacity: unknown CPUs");
-	is_int(pgadm_load_cpu_capacity(7, 1e6, 1, PG_INT64_MAX), 7,
-		   "capacity: a total of garbage");
 }
 
 /* ----------------------------------------------------------------
@@ -1121,8 +1109,6 @@ test_garbage(void)
 		passed &= p >= 0.0 && p <= 1.0;
 		passed &= pgadm_load_retry_after_ms(totals.part_us, value) >= 0;
 		pgadm_load_stale(totals.at, garbage_int(&seed), 1000);
-		pgadm_load_cpu_capacity(0, garbage_double(&seed), totals.at,
-								garbage_int(&seed));
 	}
 	ok(passed, "garbage in, nothing but finite numbers out");
 }
