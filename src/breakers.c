@@ -534,6 +534,10 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 					name, GetUserNameFromId(GetUserId(), false),
 					timestamptz_to_str(expires_at)),
 			 errdetail_log("Reason: %s", reason)));
+	if (pgadm_shared->limits.mode != PGADM_MODE_ENFORCE)
+		ereport(WARNING,
+				(errmsg("circuit breaker \"%s\" refuses queries only in sessions whose \"pg_admission.mode\" is \"enforce\"",
+						name)));
 	PG_RETURN_VOID();
 }
 

@@ -115,14 +115,26 @@ detail_sentence(const PgAdmOutcome *outcome)
 }
 
 /*
+ * When those that wait now will have been served, in milliseconds; 0 if that
+ * is unknown, or is not what the query was refused for.
+ */
+static int
+retry_after(const PgAdmOutcome *outcome)
+{
+	if (outcome->reason != PGADM_REASON_QUEUE_FULL &&
+		outcome->reason != PGADM_REASON_QUEUE_TIMEOUT)
+		return 0;
+	return pgadm_load_retry_after_ms(outcome->queued, outcome->service_rate);
+}
+
+/*
  * The query, or a connection, could be admitted at another time.
  */
 static void
 raise_overloaded(int elevel, const PgAdmOutcome *outcome)
 {
 	const char *reason = wording[outcome->reason].name;
-	int			retry_after_ms = pgadm_load_retry_after_ms(outcome->queued,
-														   outcome->service_rate);
+	int			retry_after_ms = retry_after(outcome);
 
 	ereport_domain(elevel, REFUSAL_DOMAIN,
 				   (errcode(ERRCODE_SYSTEM_OVERLOADED),
@@ -132,6 +144,10 @@ raise_overloaded(int elevel, const PgAdmOutcome *outcome)
 									   reason, outcome->running, outcome->queued,
 									   outcome->limits.queue_capacity, retry_after_ms,
 									   detail_sentence(outcome)),
+					outcome->reason == PGADM_REASON_CONNECTION ?
+					errhint("reason=%s retry_after_ms=%d Wait with exponential backoff and jitter, "
+							"then try again a bounded number of times.",
+							reason, retry_after_ms) :
 					errhint("reason=%s retry_after_ms=%d Roll back, wait with exponential backoff and jitter, "
 							"then retry the whole transaction a bounded number of times.",
 							reason, retry_after_ms)));

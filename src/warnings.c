@@ -90,14 +90,12 @@ biggest_charge(int64 *memory)
 }
 
 /*
- * Who uses most at the moment.
+ * Who uses most CPU time at the moment.
  */
 static char *
-describe_consumers(const PgAdmCpuConsumer *consumers)
+describe_cpu_time(const PgAdmCpuConsumer *consumers)
 {
 	StringInfoData text;
-	int64		memory;
-	int			pid;
 
 	initStringInfo(&text);
 	appendStringInfoString(&text, _("Most CPU time since the last sample:"));
@@ -107,12 +105,22 @@ describe_consumers(const PgAdmCpuConsumer *consumers)
 	if (consumers[0].pid == 0)
 		appendStringInfoString(&text, _(" none"));
 	appendStringInfoChar(&text, '.');
-
-	pid = biggest_charge(&memory);
-	if (pid != 0)
-		appendStringInfo(&text, _(" Most memory charged: PID %d (" INT64_FORMAT " kB)."),
-						 pid, memory / 1024);
 	return text.data;
+}
+
+/*
+ * Who has been charged most memory.
+ */
+static char *
+describe_charge(void)
+{
+	int64		memory;
+	int			pid = biggest_charge(&memory);
+
+	if (pid == 0)
+		return pstrdup(_("No query has been charged any memory."));
+	return psprintf(_("Most memory charged: PID %d (" INT64_FORMAT " kB)."),
+					pid, memory / 1024);
 }
 
 static void
@@ -130,7 +138,8 @@ log_event(PgAdmLoadEvent event, PgAdmWarningId id, const PgAdmLoadWarning *warni
 		return;
 	}
 
-	detail = describe_consumers(consumers);
+	detail = id == PGADM_WARNING_MEMORY ? describe_charge() :
+		describe_cpu_time(consumers);
 	ereport(WARNING,
 			(errmsg("overload warning \"%s\": %s", wording[id].name,
 					_(wording[id].message)),
