@@ -28,7 +28,7 @@
 
 #define REFUSAL_DOMAIN	"pg_admission_refusal"
 
-/* How each reason is worded; the names and messages are part of the contract */
+/* How each reason is worded; clients may rely on the names, not on the text */
 static const struct
 {
 	const char *name;

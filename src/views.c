@@ -334,7 +334,7 @@ pgadm_queries_1_0(PG_FUNCTION_ARGS)
 }
 
 /*
- * The counters that have a column each, in its order.
+ * The counters that have a column each, in their order.
  */
 static const PgAdmCounter first_counters[] = {
 	PGADM_SUBMITTED,
@@ -371,10 +371,6 @@ static const PgAdmCounter last_counters[] = {
 	PGADM_RESCUED,
 };
 
-/*
- * The counters, read together.  Those of bypassed queries change without the
- * lock, so their sum is made here.
- */
 static void
 add_counters(Row *row, const uint64 *counters, const PgAdmCounter *which, int n)
 {
@@ -422,6 +418,7 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	reset_at = stats->reset_at;
 	LWLockRelease(pgadm_shared->lock);
 
+	/* These change without the lock, so they are added up after the copy. */
 	for (int i = 0; i < lengthof(bypass_counters); i++)
 		bypassed += counters[bypass_counters[i]];
 
