@@ -15,7 +15,7 @@ $node->safe_psql(
 	CREATE TABLE big (i int, filler text);
 	INSERT INTO big
 		SELECT i * 7919 % 100003, md5(i::text)
-		FROM generate_series(0, 99999) i;
+		FROM generate_series(0, 49999) i;
 	CREATE TABLE big2 AS SELECT i, filler AS other FROM big;
 	ANALYZE big, big2;
 
@@ -145,7 +145,7 @@ sub charged
 }
 
 my $full = charged(0);
-cmp_ok($full, '>', 8 << 20, 'without a limit it is charged what it needs');
+cmp_ok($full, '>', 4 << 20, 'without a limit it is charged what it needs');
 my $limited = charged('2MB');
 cmp_ok($limited, '<=', 2 << 20, 'it is charged no more than the limit');
 cmp_ok($limited, '>', 1 << 20, 'but nearly that');
@@ -350,7 +350,7 @@ is(status($node, 'memory_used_bytes'), 2 << 20, 'it runs alone');
 $after->query("SET work_mem = '256kB'");
 queue_up($node, $after, 'SELECT count(*) FROM (SELECT DISTINCT filler FROM big) s');
 release($node, $alone);
-succeeds_ok($after->finish, 100000, 'then the next runs');
+succeeds_ok($after->finish, 50000, 'then the next runs');
 
 # Observe mode leaves the operators alone
 
