@@ -16,6 +16,10 @@
  * that needs memory which is held by suspended or lent queries is passed
  * without such a bound.
  *
+ * Later queries of transactions go ahead of those that only begin, so that
+ * what is begun gets done.  But when the first of the others has been that for
+ * PATIENCE_MS, it is its turn, once for each such time.
+ *
  * Every change under the lock that could let somebody in calls dispatch()
  * before the lock is released, so no wake-up can be lost: either nobody in
  * the queue fits, or somebody was granted, or somebody woken will come and
@@ -173,6 +177,39 @@ search_list(dlist_head *list, Search *search)
 }
 
 /*
+ * Of those that do not go ahead, has the first been so for too long, because
+ * others went ahead all the time?  Then it is its turn, if it fits.
+ */
+static PgAdmSlot *
+find_overdue(Search *search)
+{
+	PgAdmQueue *queue = &pgadm_shared->queue;
+	PgAdmSlot  *first;
+
+	if (dlist_is_empty(&queue->waiters))
+	{
+		queue->first = -1;
+		return NULL;
+	}
+
+	first = slot_of(dlist_head_node(&queue->waiters));
+	if (queue->first != slot_number(first))
+	{
+		queue->first = slot_number(first);
+		queue->first_since = search->now_us;
+	}
+	if (dlist_is_empty(&queue->ahead) ||
+		!older_than(queue->first_since, search->now_us, PATIENCE_MS) ||
+		!pgadm_policy_fits(&first->waiter.claim, &search->state))
+		return NULL;
+
+	if (first->waiter.front_since == 0)
+		first->waiter.front_since = search->now_us;
+	search->front = first;
+	return first;
+}
+
+/*
  * Who may be admitted now?  Returns NULL if nobody.
  */
 static PgAdmSlot *
@@ -188,7 +225,9 @@ find_next(Search *search)
 
 	if (queue->queued == 0)
 		return NULL;
-	next = search_list(&queue->ahead, search);
+	next = find_overdue(search);
+	if (next == NULL)
+		next = search_list(&queue->ahead, search);
 	if (next == NULL && search->reserved_for == NULL)
 		next = search_list(&queue->waiters, search);
 	return next;

@@ -79,6 +79,7 @@ initialize(PgAdmShared *shared)
 	dlist_init(&shared->queue.ahead);
 	dlist_init(&shared->queue.waiters);
 	shared->queue.woken = -1;
+	shared->queue.first = -1;
 
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		pg_atomic_init_u64(&shared->stats.counters[i], 0);

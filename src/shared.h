@@ -160,6 +160,8 @@ typedef struct PgAdmQueue
 	int			queued;			/* in both lists */
 	int			woken;			/* slot woken that has not answered, or -1 */
 	int64		woken_at;
+	int			first;			/* slot first in "waiters", as last seen, or -1 */
+	int64		first_since;
 } PgAdmQueue;
 
 /*
