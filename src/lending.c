@@ -14,8 +14,8 @@
  * all of those for something outside.
  *
  * Some libraries wait for a remote server without telling PostgreSQL: dblink
- * does, before version 17, and so does whatever a function in Perl or Python
- * connects to.  So a process without any wait event is asked for at the kernel:
+ * did, in older minor versions, and so does whatever a function in Perl or
+ * Python connects to, or a program that COPY runs.  So a process without any wait event is asked for at the kernel:
  * if it is asleep and has not run at all meanwhile, it waits as well.  A wait
  * for a disk is none of these, and where the kernel does not tell, nothing is
  * lent.

@@ -475,7 +475,8 @@ define_test_settings(void)
 							 "Where to fail, for tests.",
 							 NULL,
 							 &pgadm_fail_at, PGADM_FAIL_NEVER, fail_at_options,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
+							 PGC_SUSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 #endif
 }
 

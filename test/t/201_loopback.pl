@@ -1,6 +1,7 @@
 # A server that calls itself: every worker is held by a caller that waits for a
 # query in the queue.  The callers lend their workers, whether PostgreSQL knows
-# what they wait for (postgres_fdw) or not (dblink).
+# what they wait for (postgres_fdw, newer versions of dblink) or not (older ones,
+# and any other program).
 
 use strict;
 use warnings;
@@ -32,6 +33,7 @@ $node->safe_psql(
 	CREATE FOREIGN TABLE far_t (i int) SERVER self OPTIONS (table_name 't');
 	CREATE FOREIGN TABLE far_far_t (i int) SERVER self OPTIONS (table_name 'far_t');
 	GRANT SELECT ON far_t, far_far_t TO app;
+	GRANT pg_execute_server_program TO app;
 });
 
 # Three callers at a time, for a budget of two
@@ -39,6 +41,9 @@ foreach my $case (
 	[ 'dblink', q{SELECT call('SELECT count(*) FROM t') FROM t WHERE i = 1} ],
 	[ 'dblink in dblink',
 		q{SELECT call('SELECT call(''SELECT count(*) FROM t'') FROM t WHERE i = 1') FROM t WHERE i = 1} ],
+	[ 'another program', "COPY t TO PROGRAM 'cat >/dev/null; "
+		  . $node->config_data('--bindir') . "/psql -Xq -h $host -p $port -U app "
+		  . "-c \"SELECT count(*) FROM t\" postgres >/dev/null'" ],
 	[ 'postgres_fdw', 'SELECT count(*) FROM far_t' ],
 	[ 'postgres_fdw in postgres_fdw', 'SELECT count(*) FROM far_far_t' ])
 {
@@ -50,7 +55,7 @@ foreach my $case (
 	my @holders = occupy($node, 2);
 	queue_up($node, $_, $sql) foreach @callers;
 	release($node, @holders);
-	succeeds_ok($_->finish, 10, $name) foreach @callers;
+	succeeds_ok($_->finish, $sql =~ /^COPY/ ? '' : 10, $name) foreach @callers;
 	cmp_ok(counter($node, 'lent'), '>', $lent, "$name: workers were lent");
 	is(counter($node, 'rescued'), 0, "$name: nobody was rescued");
 	$_->quit foreach @callers;

@@ -84,7 +84,7 @@ END $$;
 SELECT format('ALTER FUNCTION f_dblink SET torture.conninfo = %L', :'conninfo') \gexec
 
 SELECT format('CREATE SERVER self FOREIGN DATA WRAPPER postgres_fdw '
-              'OPTIONS (host %L, port %L, dbname %L, keep_connections ''off'')',
+              'OPTIONS (host %L, port %L, dbname %L, options ''-c statement_timeout=10s'', keep_connections ''off'')',
               split_part(current_setting('unix_socket_directories'), ',', 1),
               current_setting('port'), current_database()) \gexec
 CREATE USER MAPPING FOR torture SERVER self OPTIONS (user 'torture', password_required 'false');

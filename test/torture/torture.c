@@ -51,7 +51,9 @@
 #define STALL				3
 #define STATEMENT_TIMEOUT	15	/* set in every session */
 #define STATEMENT_BOUND		40	/* a statement, from the client's side */
-#define WAIT_BOUND			13	/* a wait in the queue */
+#define WAIT_BOUND			20	/* a wait in the queue, which with
+									 * load_shedding = off only the statement
+									 * timeout ends */
 #define REST_BOUND			60	/* until everybody has come to rest */
 
 #define HOT_ROWS			5
