@@ -571,10 +571,11 @@ install_packages()
 			/usr/lib/postgresql/*/bin/pg_config)
 				major=${PG_CONFIG#/usr/lib/postgresql/}
 				major=${major%%/*}
-				extra+=("postgresql-$major-pgtap")
+				extra+=("postgresql-$major-pgtap" "postgresql-$major-pg-wait-sampling")
 				;;
 			/usr/lib/postgresql/)
-				extra+=("postgresql-${major:-$DEFAULT_MAJOR}-pgtap")
+				extra+=("postgresql-${major:-$DEFAULT_MAJOR}-pgtap"
+					"postgresql-${major:-$DEFAULT_MAJOR}-pg-wait-sampling")
 				;;
 		esac
 	fi

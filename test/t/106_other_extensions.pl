@@ -9,9 +9,14 @@ use PgAdmissionKinds;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+# pg_wait_sampling is a package of its own
+chomp(my $libdir = `pg_config --pkglibdir`);
+my $sampling = -e "$libdir/pg_wait_sampling.so";
+my @others = ('pg_stat_statements', 'auto_explain', $sampling ? 'pg_wait_sampling' : ());
+
 my @orders = (
-	[ 'outside', "'pg_admission, pg_stat_statements, auto_explain'" ],
-	[ 'inside', "'auto_explain, pg_stat_statements, pg_admission'" ]);
+	[ 'outside', "'" . join(', ', 'pg_admission', @others) . "'" ],
+	[ 'inside', "'" . join(', ', reverse('pg_admission', @others)) . "'" ]);
 
 foreach my $order (@orders)
 {
@@ -70,6 +75,21 @@ foreach my $order (@orders)
 			"SELECT calls, total_exec_time > 1000 FROM pg_stat_statements WHERE query = 'ANALYZE t'")->{out},
 		$where eq 'outside' ? '1|t' : '1|f',
 		"$where: its wait is " . ($where eq 'outside' ? '' : 'not ') . 'part of its time');
+
+	# Samples of waits show that of a query in the queue.
+  SKIP:
+	{
+		skip 'pg_wait_sampling is not installed', 2 unless $sampling;
+
+		admin($node)->query('CREATE EXTENSION pg_wait_sampling');
+		@holders = occupy($node, 2);
+		queue_up($node, $app, $count);
+		ok(wait_for($node,
+				"SELECT count(*) > 0 FROM pg_wait_sampling_profile WHERE pid = $app->{pid} AND event_type = 'Extension'"),
+			"$where: pg_wait_sampling sees the wait in the queue");
+		release($node, @holders);
+		succeeds_ok($app->finish, '10', "$where: which ends as ever");
+	}
 
 	# The same identifier in both
 	my $holder = (occupy($node, 1))[0];
