@@ -20,7 +20,7 @@ use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(
   new_server client admin reload_with
-  wait_for status counter
+  wait_for wait_for_samples status counter
   occupy release queue_up
   overloaded_ok exceeds_ok cancelled_ok succeeds_ok
   server_is_idle
@@ -131,6 +131,23 @@ sub wait_for
 	  . admin($node)->query(
 		'SELECT * FROM pg_admission_queries ORDER BY queue_position')->{out};
 	return 0;
+}
+
+# Wait until the sampler has taken that many more samples.  Asks seldom, since
+# asking takes CPU time, and waits for a CPU, where these are measured.
+sub wait_for_samples
+{
+	my ($node, $n) = @_;
+	my $samples = 'SELECT count(*) FROM pg_admission_load';
+	my $enough = admin($node)->query($samples)->{out} + $n;
+	my $deadline = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (admin($node)->query($samples)->{out} < $enough)
+	{
+		die 'the sampler takes no samples' if time() > $deadline;
+		usleep(250_000);
+	}
+	return;
 }
 
 sub status

@@ -12,7 +12,7 @@ use PgAdmission;
 use List::Util qw(sum);
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(time);
 
 my $everywhere = `taskset -cp $$ 2>&1`;
 
@@ -95,26 +95,6 @@ sub ratio_of
 	return $grown[1] / $grown[0];
 }
 
-sub samples
-{
-	return admin($node)->query('SELECT count(*) FROM pg_admission_load')->{out};
-}
-
-# Asks seldom, for asking takes time, and waits, on that CPU, too.
-sub wait_for_samples
-{
-	my ($n) = @_;
-	my $enough = samples() + $n;
-	my $deadline = time() + $PostgreSQL::Test::Utils::timeout_default;
-
-	while (samples() < $enough)
-	{
-		die 'the sampler takes no samples' if time() > $deadline;
-		usleep(250_000);
-	}
-	return;
-}
-
 # Let the window fill, then measure for some samples.  Returns the mean of the
 # ratio, wait by busy time, what that should have been, and the share of the
 # CPU that the spinners got.
@@ -123,9 +103,9 @@ sub measure
 	my @pids = map { $_->{pid} } @spinners;
 	my $n = 10;
 
-	wait_for_samples(4);
+	wait_for_samples($node, 4);
 	my ($start, $from) = (time(), server_times());
-	wait_for_samples($n);
+	wait_for_samples($node, $n);
 	my ($seconds, $to) = (time() - $start, server_times());
 	my $used = sum(map { $to->{$_}[0] - $from->{$_}[0] } @pids);
 	my ($mean, $ratio, $unknown, $within) = split /\|/, admin($node)->query(
@@ -331,7 +311,7 @@ reload_with($node, { 'pg_admission.mode' => 'enforce' }, 'mode', 'enforce');
 
 is($app->query('SELECT count(*) FROM t')->{state}, '53A01', 'refused before');
 stop_spinning();
-wait_for_samples(2);
+wait_for_samples($node, 2);
 succeeds_ok($app->query('SELECT count(*) FROM t'), 10, 'when the load has ended, they run within two samples');
 
 # Spinning processes outside of the server: its own wait shows

@@ -7,7 +7,7 @@ use warnings;
 use PgAdmission;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(time);
 
 my $group = $ENV{PGADM_CGROUP};
 my $limit = 400 * 1024 * 1024;
@@ -57,30 +57,11 @@ is(status($node, 'memory_total_bytes'), ($limit - 16 * 1024 * 1024) / 2, 'half o
 
 # Utilization
 
-sub samples
-{
-	return admin($node)->query('SELECT count(*) FROM pg_admission_load')->{out};
-}
-
-sub wait_for_samples
-{
-	my ($n) = @_;
-	my $enough = samples() + $n;
-	my $deadline = time() + $PostgreSQL::Test::Utils::timeout_default;
-
-	while (samples() < $enough)
-	{
-		die 'the sampler takes no samples' if time() > $deadline;
-		usleep(100_000);
-	}
-	return;
-}
-
 my @spinners = map { client($node) } 1 .. 2;
 $_->start('DO $$ BEGIN LOOP END LOOP; END $$') for @spinners;
-wait_for_samples(8);
+wait_for_samples($node, 8);
 my ($start, $used) = (time(), slurp_file(folder('cpuacct') . '/cpuacct.usage'));
-wait_for_samples(12);
+wait_for_samples($node, 12);
 my $share = (slurp_file(folder('cpuacct') . '/cpuacct.usage') - $used) / 1e9 / (time() - $start);
 my $seen = admin($node)->query(
 	'SELECT avg(cpu_utilization) FROM (SELECT * FROM pg_admission_load LIMIT 12) s')->{out};
@@ -95,13 +76,13 @@ my $file = $node->data_dir . '/big';
 run_log([ 'dd', 'if=/dev/zero', "of=$file", 'bs=1M', 'count=300', 'conv=fsync' ], '2>', '/dev/null')
   or die 'could not write a file';
 run_log([ 'dd', "if=$file", 'iflag=nocache', 'count=0' ], '2>', '/dev/null');
-wait_for_samples(2);
+wait_for_samples($node, 2);
 my $before = status($node, 'memory_usage');
 my $usage = slurp_file(folder('memory') . '/memory.usage_in_bytes');
 is(admin($node)->query("SELECT length(pg_read_binary_file('big', i * 10::bigint * 1024 * 1024, 10 * 1024 * 1024)) FROM generate_series(0, 29) i OFFSET 29")->{out},
 	10 * 1024 * 1024, 'the server has read a big file');
 my $cached = slurp_file(folder('memory') . '/memory.usage_in_bytes') - $usage;
-wait_for_samples(2);
+wait_for_samples($node, 2);
 cmp_ok($cached, '>', 150 * 1024 * 1024, 'the page cache of the group has grown');
 my $after = status($node, 'memory_usage');
 cmp_ok($after - $before, '<', 0.15, sprintf('memory usage has not: %.3f, %.3f', $before, $after));
