@@ -514,28 +514,31 @@ wait_in_queue(PgAdmOutcome *outcome)
 	}
 }
 
+static void
+leave_queue(int code, Datum arg)
+{
+	pgadm_queue_cancel();
+}
+
 /*
- * Wait in the queue, and leave it whatever happens.  Returns whether the
- * statement's snapshot was given up meanwhile, if it may.
+ * Wait in the queue, and leave it whatever happens.  If the process is to exit,
+ * that must be before the transaction is aborted, which ends the queries that
+ * this one might be about to resume.  Returns whether the statement's snapshot
+ * was given up meanwhile, if it may.
  */
 static bool
 wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome)
 {
 	volatile bool gave_up = false;
 
-	PG_TRY();
+	PG_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
 	{
 		PGADM_MAY_FAIL(PGADM_FAIL_QUEUED);
 		if (may_give_up)
 			gave_up = pgadm_snapshot_give_up(queryDesc);
 		wait_in_queue(outcome);
 	}
-	PG_CATCH();
-	{
-		pgadm_queue_cancel();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	PG_END_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
 
 	return gave_up;
 }

@@ -97,6 +97,26 @@ sub client_in_transaction
 	succeeds_ok($waiters[0]->finish, 10, 'the one that was stopped, too');
 }
 
+# A waiter that is granted the worker for its cursor again, and terminated before
+# it finds out
+{
+	my ($client, $next) = map { client($node) } 1 .. 2;
+	my $states = "SELECT string_agg(state, ',') FROM pg_admission_queries WHERE pid = $client->{pid}";
+
+	$client->query('BEGIN; DECLARE c CURSOR FOR SELECT i FROM t ORDER BY i; FETCH c');
+	my @holders = occupy($node, 2);
+	queue_up($node, $client, 'FETCH c');
+	kill 'STOP', $client->{pid};
+	push @stopped, $client->{pid};
+	admin($node)->query("SELECT pg_terminate_backend($client->{pid})");
+	release($node, @holders);
+	ok(wait_for($node, $states, 'running'), 'a stopped waiter is granted a worker');
+	kill 'CONT', $client->{pid};
+	like($client->finish->{err}, qr/57P01/, 'and terminated');
+	ok(wait_for($node, $states, ''), 'what it held is gone');
+	succeeds_ok($next->query($count), 10, 'the server goes on');
+}
+
 # Nobody needs the sampler to be admitted, and a waiter sees to its locks by
 # itself.
 {
