@@ -41,7 +41,7 @@ PGFILEDESC = "pg_admission - admission control and overload protection"
 
 # make installcheck needs a server that has pg_admission preloaded.
 REGRESS = objects settings exempt estimate
-ISOLATION = queue
+ISOLATION = queue locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
 TAP_TESTS = 1
 PROVE_TESTS ?= test/t/*.pl
