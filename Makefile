@@ -1,21 +1,25 @@
 # pg_admission: admission control and overload protection for PostgreSQL
 
 MODULE_big = pg_admission
+
+# First those whose variables every query reads, so that these are on one page.
 OBJS = \
 	$(WIN32RES) \
+	src/settings.o \
+	src/shared.o \
 	src/admission.o \
+	src/hooks.o \
+	src/cpu.o \
+	src/exemption.o \
 	src/blocking.o \
 	src/breakers.o \
 	src/budget.o \
 	src/claim.o \
 	src/connection.o \
 	src/cost.o \
-	src/cpu.o \
 	src/errors.o \
 	src/estimate.o \
-	src/exemption.o \
 	src/grant.o \
-	src/hooks.o \
 	src/host.o \
 	src/lending.o \
 	src/limits.o \
@@ -25,8 +29,6 @@ OBJS = \
 	src/queue.o \
 	src/sample.o \
 	src/sampler.o \
-	src/settings.o \
-	src/shared.o \
 	src/snapshot.o \
 	src/stats.o \
 	src/truth.o \

@@ -159,7 +159,7 @@ effective_mode(void)
 /*
  * Is whatever this process does now no business of ours?
  */
-static bool
+static pg_attribute_hot bool
 is_out_of_scope(void)
 {
 	return pgadm_shared == NULL || MyBackendType != B_BACKEND ||
@@ -244,7 +244,7 @@ free_admission(PgAdmAdmission *admission)
 /*
  * Make a record for a query that is about to be admitted.
  */
-static PgAdmAdmission *
+static pg_attribute_hot PgAdmAdmission *
 new_admission(QueryDesc *queryDesc)
 {
 	PgAdmAdmission *admission;
@@ -334,7 +334,7 @@ pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
 /*
  * Drop a record, and give back what it still holds.
  */
-static void
+static pg_attribute_hot void
 end_admission(PgAdmAdmission *admission)
 {
 	PgAdmChange change = {
@@ -547,7 +547,7 @@ wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome
  * Get a request admitted, or raise an error.  If the statement starts only
  * now, its snapshot is given up while it waits, if that can be done.
  */
-static void
+static pg_attribute_hot void
 admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 {
 	QueryDesc  *queryDesc = admission->queryDesc;
@@ -569,10 +569,11 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 }
 
 /*
- * As above, but for a new record, which goes if that fails.
+ * As above, but for a new utility command, whose record goes if that fails.
+ * That of a query goes with the resource owner.
  */
 static void
-admit_new(PgAdmAdmission *admission, const PgAdmRequest *request)
+admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request)
 {
 	PG_TRY();
 	{
@@ -674,7 +675,7 @@ kind_of_utility(const Node *stmt)
 /*
  * What every request has in common.
  */
-static PgAdmRequest
+static pg_attribute_hot PgAdmRequest
 make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
 			 int statements)
 {
@@ -725,7 +726,7 @@ make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
  * A query has been admitted: its operators get what it was charged.  A query
  * that is only observed is left alone.
  */
-static void
+static pg_attribute_hot void
 enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
 			  PgAdmGrant grant, PgAdmMode mode)
 {
@@ -763,7 +764,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
-	admit_new(admission, &request);
+	admit(admission, &request, true);
 	enforce_claim(admission, stmt, grant, mode);
 }
 
@@ -1082,7 +1083,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 
 	admission = new_admission(NULL);
 	admission->claim = claim;
-	admit_new(admission, &request);
+	admit_utility(admission, &request);
 	if (mode == PGADM_MODE_ENFORCE)
 		set_grant(admission, grant);
 	return admission;

@@ -71,7 +71,7 @@ extern void pgadm_admission_judge_utility(const Node *stmt,
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
 													 ProcessUtilityContext context);
-extern PgAdmGrantLevel pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission);
+extern PgAdmGrantLevel pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission) pg_attribute_hot;
 extern void pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
 												   PgAdmGrantLevel level);
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);

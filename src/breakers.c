@@ -82,7 +82,7 @@ breaker_at(int i)
 bool
 pgadm_breakers_any_tripped(void)
 {
-	return pgadm_shared->load.ntripped > 0;
+	return pgadm_shared->ntripped > 0;
 }
 
 /*
@@ -108,13 +108,13 @@ bool
 pgadm_breakers_refuse(int statements, TimestampTz now, bool count)
 {
 	PgAdmServerLoad *load = &pgadm_shared->load;
-	bool		fresh = !pgadm_load_stale(load->sample.sampled_at, now,
-										  load->interval_ms);
 	bool		refuse = false;
+	bool		fresh;
 
-	if (load->ntripped == 0)
+	if (!pgadm_breakers_any_tripped())
 		return false;
 
+	fresh = !pgadm_load_stale(load->sample.sampled_at, now, load->interval_ms);
 	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
 	{
 		PgAdmBreaker *breaker = breaker_at(i);
@@ -143,7 +143,7 @@ count_tripped(void)
 			breaker_at(i)->state.tripped)
 			ntripped++;
 	}
-	pgadm_shared->load.ntripped = ntripped;
+	pgadm_shared->ntripped = ntripped;
 }
 
 /*
@@ -252,10 +252,10 @@ take_monitors(void)
 	{
 		const char *problem;
 
-		LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+		LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 		problem = take_monitor(m);
 		count_tripped();
-		LWLockRelease(pgadm_shared->lock);
+		LWLockRelease(&pgadm_shared->lock);
 
 		if (problem != NULL)
 			ereport(WARNING,
@@ -270,13 +270,13 @@ take_monitors(void)
 void
 pgadm_breakers_start(void)
 {
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 
 	for (int i = 0; i < lengthof(built_in); i++)
 		set_up(breaker_at(i), PGADM_BREAKER_BUILT_IN, built_in[i].name,
 			   built_in[i].scale);
 
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	take_monitors();
 }
@@ -350,13 +350,13 @@ update_breaker(PgAdmBreaker *breaker, double threshold, int statements,
 {
 	PgAdmLoadEvent event;
 
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	breaker->statements = statements;
 	breaker->warn_only = warn_only;
 	event = pgadm_load_breaker_update(&breaker->state, threshold, value, now);
 	count_tripped();
 	*copy = *breaker;
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	return event;
 }
@@ -372,7 +372,7 @@ expire_breaker(PgAdmBreaker *breaker, TimestampTz now, PgAdmBreaker *copy)
 	if (!breaker->state.tripped)	/* without the lock; there is a next time */
 		return event;
 
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	if (breaker->kind == PGADM_BREAKER_OPERATOR && now >= breaker->expires_at)
 	{
 		event = pgadm_load_breaker_update(&breaker->state, 1,
@@ -380,7 +380,7 @@ expire_breaker(PgAdmBreaker *breaker, TimestampTz now, PgAdmBreaker *copy)
 		count_tripped();
 		*copy = *breaker;
 	}
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	return event;
 }
@@ -500,7 +500,7 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 	expires_at = expiry(now, PG_GETARG_INTERVAL_P(2));
 	len = pg_mbcliplen(reason, strlen(reason), PGADM_BREAKER_REASON - 1);
 
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	place = find_breaker(name);
 	if (place >= 0 && breaker_at(place)->kind != PGADM_BREAKER_MONITOR)
 	{
@@ -516,7 +516,7 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 		count_tripped();
 		done = true;
 	}
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	if (place < 0)
 		ereport(ERROR,
@@ -552,7 +552,7 @@ pgadm_untrip_1_0(PG_FUNCTION_ARGS)
 	bool		was_tripped = false;
 	int			place;
 
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	place = find_breaker(name);
 	if (place >= 0 && breaker_at(place)->kind == PGADM_BREAKER_OPERATOR &&
 		strcmp(breaker_at(place)->name, name) == 0)
@@ -563,7 +563,7 @@ pgadm_untrip_1_0(PG_FUNCTION_ARGS)
 		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
 		count_tripped();
 	}
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	if (was_tripped)
 		ereport(LOG,

@@ -16,7 +16,7 @@
 #include "shared.h"
 
 /* A look without the lock */
-extern bool pgadm_breakers_any_tripped(void);
+extern bool pgadm_breakers_any_tripped(void) pg_attribute_hot;
 
 /* The caller holds the admission lock */
 extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count) pg_attribute_hot;

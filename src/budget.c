@@ -22,7 +22,7 @@
 /*
  * Add an entry's share to the sums, or subtract it.
  */
-static void
+static pg_attribute_hot void
 account(PgAdmBudget *budget, const PgAdmEntry *entry, int sign)
 {
 	budget->running += sign * entry->count;
@@ -36,6 +36,32 @@ account(PgAdmBudget *budget, const PgAdmEntry *entry, int sign)
 
 	if (entry->lent || entry->workers == 0)
 		budget->memory_parked += sign * entry->memory;
+}
+
+/*
+ * In a build with assertions, check that the sums are those of the entries.
+ */
+static inline void
+check_budget(void)
+{
+#ifdef PGADM_ASSERTIONS
+	PgAdmBudget sums = {0};
+
+	for (int i = 0; i < pgadm_shared->nslots; i++)
+	{
+		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
+		{
+			const PgAdmEntry *entry = &pgadm_shared->slots[i].entries[j];
+
+			if (entry->count < 0 || entry->workers < 0 || entry->memory < 0 ||
+				entry->over_budget < 0)
+				elog(PANIC, "more was given back than had been charged");
+			account(&sums, entry, 1);
+		}
+	}
+	if (memcmp(&sums, &pgadm_shared->budget, sizeof(PgAdmBudget)) != 0)
+		elog(PANIC, "budget does not equal the sum of its entries");
+#endif
 }
 
 /*
@@ -66,11 +92,11 @@ pgadm_budget_charge(PgAdmSlot *slot, const PgAdmEntry *query)
 		i++;
 	entry = &slot->entries[i];
 
-	account(&pgadm_shared->budget, entry, -1);
 	if (entry->count == 0)
 		*entry = *query;
 	else
 	{
+		account(&pgadm_shared->budget, entry, -1);
 		entry->lent = false;	/* whoever starts a query is not waiting */
 		entry->count += query->count;
 		entry->workers += query->workers;
@@ -78,7 +104,7 @@ pgadm_budget_charge(PgAdmSlot *slot, const PgAdmEntry *query)
 		entry->memory += query->memory;
 	}
 	account(&pgadm_shared->budget, entry, 1);
-	pgadm_budget_check();
+	check_budget();
 
 	return i;
 }
@@ -100,7 +126,7 @@ pgadm_budget_change(PgAdmSlot *slot, int entry, const PgAdmChange *change)
 		e->lent = false;		/* whoever takes workers is not waiting */
 	Assert(e->count >= 0 && e->workers >= 0 && e->memory >= 0);
 	account(&pgadm_shared->budget, e, 1);
-	pgadm_budget_check();
+	check_budget();
 }
 
 /*
@@ -114,7 +140,7 @@ pgadm_budget_set_lent(PgAdmSlot *slot, int entry, bool lent)
 	account(&pgadm_shared->budget, e, -1);
 	e->lent = lent;
 	account(&pgadm_shared->budget, e, 1);
-	pgadm_budget_check();
+	check_budget();
 }
 
 /*
@@ -132,33 +158,7 @@ pgadm_budget_clear(PgAdmSlot *slot)
 		account(&pgadm_shared->budget, &slot->entries[i], -1);
 		memset(&slot->entries[i], 0, sizeof(PgAdmEntry));
 	}
-	pgadm_budget_check();
+	check_budget();
 
 	return count;
-}
-
-/*
- * In a build with assertions, check that the sums are those of the entries.
- */
-void
-pgadm_budget_check(void)
-{
-#ifdef PGADM_ASSERTIONS
-	PgAdmBudget sums = {0};
-
-	for (int i = 0; i < pgadm_shared->nslots; i++)
-	{
-		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
-		{
-			const PgAdmEntry *entry = &pgadm_shared->slots[i].entries[j];
-
-			if (entry->count < 0 || entry->workers < 0 || entry->memory < 0 ||
-				entry->over_budget < 0)
-				elog(PANIC, "more was given back than had been charged");
-			account(&sums, entry, 1);
-		}
-	}
-	if (memcmp(&sums, &pgadm_shared->budget, sizeof(PgAdmBudget)) != 0)
-		elog(PANIC, "budget does not equal the sum of its entries");
-#endif
 }

@@ -30,6 +30,5 @@ extern void pgadm_budget_change(PgAdmSlot *slot, int entry,
 								const PgAdmChange *change) pg_attribute_hot;
 extern void pgadm_budget_set_lent(PgAdmSlot *slot, int entry, bool lent);
 extern int	pgadm_budget_clear(PgAdmSlot *slot);
-extern void pgadm_budget_check(void);
 
 #endif							/* PGADM_BUDGET_H */

@@ -45,7 +45,7 @@ session_params(void)
 /*
  * A claim for that cost, under this session's settings.
  */
-static void
+static pg_attribute_hot void
 claim_cost(const PgAdmQueryCost *cost, PgAdmClaim *claim)
 {
 	memset(claim, 0, sizeof(*claim));

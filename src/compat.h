@@ -50,6 +50,21 @@
 #define PGADM_WAIT_EVENT_NEW(name)	PG_WAIT_EXTENSION
 #endif
 
+/* The id of a new LWLock tranche; its name is inherited by later processes. */
+#if PG_VERSION_NUM >= 190000
+#define PGADM_LWLOCK_TRANCHE_NEW(name)	LWLockNewTrancheId(name)
+#else
+#define PGADM_LWLOCK_TRANCHE_NEW(name)	pgadm_lwlock_tranche_new(name)
+static inline int
+pgadm_lwlock_tranche_new(const char *name)
+{
+	int			id = LWLockNewTrancheId();
+
+	LWLockRegisterTranche(id, name);
+	return id;
+}
+#endif
+
 /* What a check hook returns as "extra", which guc.c frees; or NULL. */
 #if PG_VERSION_NUM >= 160000
 #define PGADM_GUC_MALLOC(size)	guc_malloc(LOG, size)

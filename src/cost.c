@@ -1545,7 +1545,7 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 	cost->memory = (int64) Min(ceil(walk.memory), (double) PGADM_COST_MAX_MEMORY);
 }
 
-static bool
+static pg_attribute_hot bool
 keeps_nothing(const Plan *plan)
 {
 	const NodeRule *rule;

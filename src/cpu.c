@@ -12,9 +12,10 @@
  * the last sample.
  *
  * Most connections of a server are idle at any time.  A backend counts in its
- * slot the statements it plans or begins, so that the sampler need not look again at
- * one that was waiting for its client, and not for data of a COPY, at the last
- * sample, still is, and has begun nothing meanwhile.
+ * slot when it begins and ends a statement, and when it plans one, so that the
+ * sampler need not look again at one that was waiting for its client, and not
+ * for data of a COPY, at the last sample, still is, and has begun nothing
+ * meanwhile.  The count is odd during a statement.
  *
  * Locking: the accounts and sums are under a spinlock of their own.
  *
@@ -128,29 +129,32 @@ pgadm_cpu_note_activity(void)
 
 	pgadm_cpu_join();
 	if (slot != NULL)
-		slot->activity++;
+		slot->activity += 2;
 }
 
 /*
- * It begins to execute a statement, or has come to its end.
+ * It begins to execute a statement.
  */
 void
 pgadm_cpu_begin_statement(void)
 {
 	PgAdmSlot  *slot = my_slot();
 
-	pgadm_cpu_note_activity();
+	pgadm_cpu_join();
 	if (slot != NULL)
-		slot->in_statement = true;
+		slot->activity = (slot->activity + 2) | 1;
 }
 
+/*
+ * The statement, if there was one, has come to its end.
+ */
 void
 pgadm_cpu_end_statement(void)
 {
 	PgAdmSlot  *slot = my_slot();
 
 	if (slot != NULL)
-		slot->in_statement = false;
+		slot->activity += slot->activity & 1;
 }
 
 /*
@@ -171,7 +175,7 @@ has_been_idle(int number, PGPROC *proc, int pid)
 		volatile PgAdmSlot *slot = &pgadm_shared->slots[number];
 
 		activity = slot->activity;
-		idle = (wait_event_info == WAIT_EVENT_CLIENT_READ && !slot->in_statement);
+		idle = (wait_event_info == WAIT_EVENT_CLIENT_READ && activity % 2 == 0);
 	}
 
 	was_idle = (last->pid == pid && last->idle && last->activity == activity);

@@ -61,7 +61,7 @@ shmem_startup(void)
 		pgadm_limits_publish();
 }
 
-static PlannedStmt *
+static pg_attribute_hot PlannedStmt *
 planner_entry(Query *parse, const char *query_string, int cursorOptions,
 			  ParamListInfo boundParams)
 {
@@ -87,7 +87,7 @@ planner_entry(Query *parse, const char *query_string, int cursorOptions,
 	return result;
 }
 
-static void
+static pg_attribute_hot void
 executor_start(QueryDesc *queryDesc, int eflags)
 {
 	bool		admitted = pgadm_admission_start(queryDesc, eflags);
@@ -110,7 +110,7 @@ executor_start(QueryDesc *queryDesc, int eflags)
 	PG_END_TRY();
 }
 
-static void
+static pg_attribute_hot void
 executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 			 bool execute_once)
 {
@@ -136,7 +136,7 @@ executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 	pgadm_admission_ran(queryDesc, execute_once);
 }
 
-static void
+static pg_attribute_hot void
 executor_finish(QueryDesc *queryDesc)
 {
 	bool		admitted = pgadm_admission_finish(queryDesc);
@@ -159,7 +159,7 @@ executor_finish(QueryDesc *queryDesc)
 	PG_END_TRY();
 }
 
-static void
+static pg_attribute_hot void
 executor_end(QueryDesc *queryDesc)
 {
 	PgAdmGrantLevel level = pgadm_admission_put_on_grant(queryDesc);
@@ -174,7 +174,7 @@ executor_end(QueryDesc *queryDesc)
 	pgadm_admission_end(queryDesc);
 }
 
-static void
+static pg_attribute_hot void
 process_utility(PlannedStmt *pstmt, const char *queryString,
 				bool readOnlyTree, ProcessUtilityContext context,
 				ParamListInfo params, QueryEnvironment *queryEnv,
@@ -213,7 +213,7 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 /*
  * After the locks, which others may be waiting for with their workers.
  */
-static void
+static pg_attribute_hot void
 resource_release(ResourceReleasePhase phase, bool isCommit, bool isTopLevel,
 				 void *arg)
 {

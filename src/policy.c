@@ -79,31 +79,31 @@ pgadm_policy_never_fits(const PgAdmClaim *claim, const PgAdmBudgetState *budget)
 /*
  * The rules.  Each says whether it applies.
  */
-static bool
+static pg_attribute_hot bool
 exceeds_memory(const PgAdmPolicyInput *in)
 {
 	return pgadm_policy_never_fits(&in->claim, &in->budget) == PGADM_REASON_MEMORY;
 }
 
-static bool
+static pg_attribute_hot bool
 exceeds_workers(const PgAdmPolicyInput *in)
 {
 	return pgadm_policy_never_fits(&in->claim, &in->budget) == PGADM_REASON_WORKERS;
 }
 
-static bool
+static pg_attribute_hot bool
 breaker_tripped(const PgAdmPolicyInput *in)
 {
 	return in->may_refuse && in->breaker_tripped;
 }
 
-static bool
+static pg_attribute_hot bool
 is_shed(const PgAdmPolicyInput *in)
 {
 	return in->may_refuse && in->shed;
 }
 
-static bool
+static pg_attribute_hot bool
 fits_now(const PgAdmPolicyInput *in)
 {
 	return !in->reserved && pgadm_policy_fits(&in->claim, &in->budget);

@@ -45,6 +45,7 @@
 #include "queue.h"
 #include "stats.h"
 #include "storage/latch.h"
+#include "storage/s_lock.h"
 #include "utils/timestamp.h"
 
 #define HANDOFF_MS		5
@@ -56,6 +57,9 @@
 /* Processes to be woken when the lock has been released */
 #define MAX_WAKEUPS		16
 
+/* Attempts to take the lock before going to sleep for it */
+#define LOCK_SPINS		100
+
 typedef struct Wakeups
 {
 	int			n;
@@ -64,18 +68,28 @@ typedef struct Wakeups
 
 static void check_queue(void);
 
-static void
+/*
+ * Take the admission lock.  It is free again in less time than it takes to go
+ * to sleep and be woken, so do not, unless its holder has been interrupted.
+ */
+static pg_attribute_hot void
 lock_queue(Wakeups *wakeups)
 {
 	wakeups->n = 0;
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LOCK_SPINS; i++)
+	{
+		if (LWLockConditionalAcquire(&pgadm_shared->lock, LW_EXCLUSIVE))
+			return;
+		SPIN_DELAY();
+	}
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 }
 
 static void
 unlock_queue(const Wakeups *wakeups)
 {
 	check_queue();
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 	for (int i = 0; i < wakeups->n; i++)
 		SetLatch(&GetPGProcByNumber(wakeups->procno[i])->procLatch);
 }
@@ -308,7 +322,7 @@ check_queue(void)
 /*
  * Charge what a request claims, to a new entry or to the one it resumes.
  */
-static void
+static pg_attribute_hot void
 charge(PgAdmSlot *slot, const PgAdmRequest *request, bool over_budget,
 	   TimestampTz enqueued_at, TimestampTz now, PgAdmOutcome *outcome)
 {
@@ -458,18 +472,6 @@ enqueue(PgAdmSlot *slot, const PgAdmRequest *request, TimestampTz now,
 }
 
 /*
- * Copy what an error or a log line may want to tell.
- */
-static void
-describe(PgAdmOutcome *outcome)
-{
-	outcome->running = pgadm_shared->budget.running;
-	outcome->queued = pgadm_shared->queue.queued;
-	outcome->limits = pgadm_shared->limits;
-	outcome->service_rate = pgadm_shared->load.service_rate;
-}
-
-/*
  * Copy the breakers that refuse such statements.
  */
 static void
@@ -528,7 +530,19 @@ is_shed(const PgAdmRequest *request, TimestampTz now)
 }
 
 /*
- * Fill in what a refused request would have needed.
+ * Copy what an error or a log line may want to tell.
+ */
+static void
+describe(PgAdmOutcome *outcome)
+{
+	outcome->running = pgadm_shared->budget.running;
+	outcome->queued = pgadm_shared->queue.queued;
+	outcome->limits = pgadm_shared->limits;
+	outcome->service_rate = pgadm_shared->load.service_rate;
+}
+
+/*
+ * Refuse a request, and fill in what it would have needed.
  */
 static void
 reject(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmReason reason,
@@ -538,6 +552,7 @@ reject(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmReason reason,
 	outcome->reason = reason;
 	outcome->workers = claim->workers;
 	outcome->memory = claim->memory;
+	describe(outcome);
 	pgadm_stats_rejected(slot, reason);
 }
 
@@ -567,7 +582,7 @@ observe(PgAdmSlot *slot, const PgAdmClaim *claim, PgAdmVerdict verdict,
  * Decide about a request as things stand.  Queries that breakers only warn
  * about are counted, unless nothing comes of the decision.
  */
-static PgAdmVerdict
+static pg_attribute_hot PgAdmVerdict
 decide(const PgAdmRequest *request, bool count, TimestampTz now, PgAdmReason *reason)
 {
 	PgAdmPolicyInput input = {
@@ -601,6 +616,34 @@ decide(const PgAdmRequest *request, bool count, TimestampTz now, PgAdmReason *re
 }
 
 /*
+ * Does the request fit, with nobody waiting and nothing else to be considered?
+ * That is how it is with nearly every query of a server that is not overloaded.
+ * decide() would say the same, but takes longer.
+ */
+static bool
+runs_at_once(const PgAdmRequest *request, TimestampTz now)
+{
+	const PgAdmShared *shared = pgadm_shared;
+	const PgAdmClaim *claim = &request->claim;
+	bool		runs;
+
+	runs = shared->queue.queued == 0 && !pgadm_breakers_any_tripped() &&
+		request->min_wait_ratio >= request->max_wait_ratio &&
+		claim->memory == 0 && !claim->fixed_workers &&
+		shared->budget.workers_used + claim->workers <= shared->limits.workers_total;
+
+#ifdef PGADM_ASSERTIONS
+	{
+		PgAdmReason reason;
+
+		verify(!runs || decide(request, false, now, &reason) == PGADM_RUN,
+			   "a query runs that must not");
+	}
+#endif
+	return runs;
+}
+
+/*
  * This backend is going to use its slot.
  */
 void
@@ -608,11 +651,11 @@ pgadm_queue_join(pid_t pid, Oid role, Oid database)
 {
 	PgAdmSlot  *slot = my_slot();
 
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	slot->pid = pid;
 	slot->role = role;
 	pgadm_stats_join(slot, role, database);
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 }
 
 /*
@@ -631,13 +674,20 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	bool		over_budget = false;
 	Wakeups		wakeups;
 
+	/* Have it in the cache before the lock is held. */
+	(void) *(volatile uint32 *) &slot->activity;
+
 	outcome->ntripped = 0;
+	outcome->verdict = PGADM_RUN;
 	lock_queue(&wakeups);
 
-	outcome->verdict = decide(request, true, now, &outcome->reason);
-	if (!request->enforce)
-		outcome->verdict = observe(slot, &request->claim, outcome->verdict,
-								   &over_budget);
+	if (!runs_at_once(request, now))
+	{
+		outcome->verdict = decide(request, true, now, &outcome->reason);
+		if (!request->enforce)
+			outcome->verdict = observe(slot, &request->claim, outcome->verdict,
+									   &over_budget);
+	}
 	if (!resumes || outcome->verdict == PGADM_QUEUE ||
 		outcome->verdict == PGADM_REJECT)
 		pgadm_stats_submitted(slot);
@@ -658,8 +708,6 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 		if (outcome->verdict == PGADM_FORCE)
 			pgadm_stats_count(PGADM_FORCED);
 	}
-
-	describe(outcome);
 	unlock_queue(&wakeups);
 }
 
@@ -743,7 +791,6 @@ pgadm_queue_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 		dispatch(&wakeups, now);
 	}
 
-	describe(outcome);
 	unlock_queue(&wakeups);
 }
 
@@ -765,7 +812,6 @@ pgadm_queue_force(PgAdmOutcome *outcome)
 		outcome->verdict = PGADM_FORCE;
 		dispatch(&wakeups, now);
 	}
-	describe(outcome);
 	unlock_queue(&wakeups);
 }
 
@@ -909,7 +955,6 @@ pgadm_queue_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 		pgadm_stats_count(PGADM_THROTTLED);
 		if (reason == PGADM_REASON_BREAKER)
 			describe_breakers(request->statements, now, outcome);
-		describe(outcome);
 	}
 	unlock_queue(&wakeups);
 

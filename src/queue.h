@@ -78,7 +78,7 @@ extern bool pgadm_queue_drops_connection(const char *role, const char *address,
 										 bool enforce, PgAdmOutcome *outcome);
 extern PgAdmMode pgadm_queue_mode(void) pg_attribute_hot;
 extern int	pgadm_queue_timeout_of_server(void);
-extern int64 pgadm_queue_memory_total(void);
+extern int64 pgadm_queue_memory_total(void) pg_attribute_hot;
 
 extern void pgadm_queue_publish(const PgAdmLimits *limits);
 extern bool pgadm_queue_watch(void);

@@ -152,7 +152,7 @@ publish(PgAdmLoadSample *sample)
 	PgAdmServerLoad *load = &pgadm_shared->load;
 	PgAdmHistory *history = &pgadm_shared->history;
 
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	sample->running = pgadm_shared->budget.running;
 	sample->queued = pgadm_shared->queue.queued;
 	sample->admitted = pgadm_stats_get(PGADM_ADMITTED);
@@ -162,12 +162,12 @@ publish(PgAdmLoadSample *sample)
 	load->interval_ms = pgadm_sample_interval;
 	load->throttle_rate = throttle_rate.last;
 	load->service_rate = pgadm_load_rate(&service_rate);
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
-	LWLockAcquire(history->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&history->lock, LW_EXCLUSIVE);
 	history->samples[pgadm_load_history_next(history->written)] = *sample;
 	history->written++;
-	LWLockRelease(history->lock);
+	LWLockRelease(&history->lock);
 }
 
 /*

@@ -14,12 +14,16 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
+
+/* Of the CPU's memory management; a power of two */
+#define PAGE_BYTES	4096
 
 PgAdmShared *pgadm_shared = NULL;
 
@@ -53,8 +57,7 @@ shared_size(void)
 void
 pgadm_shared_request(void)
 {
-	RequestAddinShmemSpace(shared_size());
-	RequestNamedLWLockTranche("pg_admission", 2);
+	RequestAddinShmemSpace(add_size(shared_size(), PAGE_BYTES));
 }
 
 /*
@@ -63,11 +66,11 @@ pgadm_shared_request(void)
 static void
 initialize(PgAdmShared *shared)
 {
-	LWLockPadded *locks = GetNamedLWLockTranche("pg_admission");
+	int			tranche = PGADM_LWLOCK_TRANCHE_NEW("pg_admission");
 
 	memset(shared, 0, shared_size());
-	shared->lock = &locks[0].lock;
-	shared->history.lock = &locks[1].lock;
+	LWLockInitialize(&shared->lock, tranche);
+	LWLockInitialize(&shared->history.lock, tranche);
 	SpinLockInit(&shared->cpu.mutex);
 	SpinLockInit(&shared->memory_stats.mutex);
 	shared->nslots = MaxBackends;
@@ -92,16 +95,20 @@ initialize(PgAdmShared *shared)
 }
 
 /*
- * Create the struct, again after a crash, or attach to it.
+ * Create the struct, again after a crash, or attach to it.  It begins with a
+ * page, see shared.h.
  */
 void
 pgadm_shared_startup(void)
 {
+	void	   *allocated;
 	bool		found;
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 
-	pgadm_shared = ShmemInitStruct("pg_admission", shared_size(), &found);
+	allocated = ShmemInitStruct("pg_admission", add_size(shared_size(), PAGE_BYTES),
+								&found);
+	pgadm_shared = (PgAdmShared *) TYPEALIGN(PAGE_BYTES, allocated);
 	if (!found)
 		initialize(pgadm_shared);
 

@@ -28,6 +28,9 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
+/* What a CPU loads at once, which is half of what PostgreSQL pads to */
+#define PGADM_CACHE_LINE_SIZE	64
+
 /* Queries of one backend that are kept apart; the rest are summed */
 #define PGADM_ENTRIES_PER_SLOT	5
 #define PGADM_REST_ENTRY		(PGADM_ENTRIES_PER_SLOT - 1)
@@ -122,19 +125,20 @@ typedef struct PgAdmWorkerMemory
 
 /*
  * One per backend, by its process number.  Owned by that backend, but others
- * grant to its waiter, and the sampler lends what its entries hold.
+ * grant to its waiter, and the sampler lends what its entries hold.  A query
+ * that neither waits nor runs inside of another touches the first cache line
+ * only.
  */
 typedef struct PgAdmSlot
 {
+	uint32		activity;		/* see cpu.c; by its owner, without the lock */
+	int			role_stats;		/* index of its counters */
+	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
+	PgAdmWaiter waiter;
 	pid_t		pid;			/* of the backend that used it last */
 	Oid			role;			/* that it authenticated as */
-	int			role_stats;		/* index of its counters */
-	uint32		activity;		/* plans and statements; by its owner, no lock */
-	bool		in_statement;	/* likewise: is it executing one? */
-	PgAdmWaiter waiter;
-	PgAdmEntry	entries[PGADM_ENTRIES_PER_SLOT];
 	PgAdmWorkerMemory workers;
-} PgAdmSlot;
+} pg_attribute_aligned(PGADM_CACHE_LINE_SIZE) PgAdmSlot;
 
 /*
  * Sums over the entries of all slots.
@@ -155,11 +159,11 @@ typedef struct PgAdmBudget
  */
 typedef struct PgAdmQueue
 {
-	dlist_head	ahead;
-	dlist_head	waiters;
 	int			queued;			/* in both lists */
 	int			woken;			/* slot woken that has not answered, or -1 */
 	int64		woken_at;
+	dlist_head	ahead;
+	dlist_head	waiters;
 	int			first;			/* slot first in "waiters", as last seen, or -1 */
 	int64		first_since;
 } PgAdmQueue;
@@ -215,7 +219,7 @@ typedef struct PgAdmRoleStats
 	uint64		rejected;
 	uint64		would_have_rejected;
 	int64		wait_us_total;
-} PgAdmRoleStats;
+} pg_attribute_aligned(PGADM_CACHE_LINE_SIZE) PgAdmRoleStats;
 
 /*
  * Cumulative statistics.  The counters are atomic so that a bypassed query
@@ -319,7 +323,6 @@ typedef struct PgAdmServerLoad
 	int			interval_ms;	/* until the next */
 	PgAdmLoadValue throttle_rate;	/* queued or refused per s, last sample */
 	PgAdmLoadValue service_rate;	/* completed per s, smoothed */
-	int			ntripped;		/* breakers that are, warn_only ones too */
 	PgAdmLoadWarning warnings[PGADM_NWARNINGS];
 	PgAdmBreaker breakers[PGADM_MAX_BREAKERS];
 } PgAdmServerLoad;
@@ -348,34 +351,38 @@ typedef struct PgAdmCpuAccount
  */
 typedef struct PgAdmHistory
 {
-	LWLock	   *lock;
+	LWLock		lock;
 	uint64		written;
 	PgAdmLoadSample samples[PGADM_LOAD_HISTORY_SIZE];
 } PgAdmHistory;
 
 /*
- * What every query touches comes first and close together: with many
- * backends, pages that are not in a cache are most of what admission costs.
+ * What every query touches comes first and close together, on one page with
+ * the counters of the first roles: with many backends on few CPUs, next to
+ * nothing of it is in a cache when a backend's turn comes, and what admission
+ * costs is the number of its pages and cache lines.
  */
 typedef struct PgAdmShared
 {
 	/* Read often, and without the lock, but seldom written */
-	LWLock	   *lock;
-	int			nslots;
-	int			ncpu_accounts;
-	PgAdmCpuAccount *cpu_accounts;
 	PgAdmLimits limits;
-	char		padding[PG_CACHE_LINE_SIZE];
+	int			nslots;
+	int			nroles;			/* 1, for the rest, and those in use */
+	int			ntripped;		/* breakers that are, warn_only ones too */
 
+	/* Written by every query; but for the queue, which is often empty */
+	PgAdmQueue	queue pg_attribute_aligned(PGADM_CACHE_LINE_SIZE);
+	LWLock		lock pg_attribute_aligned(PGADM_CACHE_LINE_SIZE);
 	PgAdmBudget budget;
-	PgAdmQueue	queue;
 	PgAdmStats	stats;
+	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
+
 	PgAdmSamplerState sampler;
 	PgAdmServerLoad load;
 	PgAdmMemoryStats memory_stats;
 	PgAdmLogDebt log_debt;
-	int			nroles;			/* 1, for the rest, and those in use */
-	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
+	int			ncpu_accounts;
+	PgAdmCpuAccount *cpu_accounts;
 	PgAdmCpu	cpu;
 	PgAdmHistory history;
 	PgAdmSlot	slots[FLEXIBLE_ARRAY_MEMBER];

@@ -27,7 +27,7 @@ extern void pgadm_truth_expect_workers(void);
 extern void pgadm_truth_hear_workers(PgAdmAllocated *workers);
 extern void pgadm_truth_tell_leader(const QueryDesc *queryDesc);
 extern void pgadm_truth_compare(const QueryDesc *queryDesc, int64 charged,
-								const PgAdmAllocated *workers);
+								const PgAdmAllocated *workers) pg_attribute_hot;
 extern PgAdmMemoryStats pgadm_truth_get(void);
 extern void pgadm_truth_reset(void);
 

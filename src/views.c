@@ -148,13 +148,13 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 	int			queued;
 	Row			row = {0};
 
-	LWLockAcquire(shared->lock, LW_SHARED);
+	LWLockAcquire(&shared->lock, LW_SHARED);
 	limits = shared->limits;
 	budget = shared->budget;
 	sampler = shared->sampler;
 	*load = shared->load;
 	queued = shared->queue.queued;
-	LWLockRelease(shared->lock);
+	LWLockRelease(&shared->lock);
 
 	add_text(&row, pgadm_settings_mode_name(limits.mode));
 	add_text(&row, limits.shedding ? "on" : "off");
@@ -263,12 +263,12 @@ copy_queries(Queries *queries)
 	queries->slots = palloc(size);
 	queries->positions = palloc0(shared->nslots * sizeof(int));
 
-	LWLockAcquire(shared->lock, LW_SHARED);
+	LWLockAcquire(&shared->lock, LW_SHARED);
 	queries->limits = shared->limits;
 	memcpy(queries->slots, shared->slots, size);
 	number_waiters(&shared->queue.ahead, queries->positions, &n);
 	number_waiters(&shared->queue.waiters, queries->positions, &n);
-	LWLockRelease(shared->lock);
+	LWLockRelease(&shared->lock);
 }
 
 /*
@@ -407,7 +407,7 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	TimestampTz reset_at;
 	Row			row = {0};
 
-	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		counters[i] = pgadm_stats_get(i);
 	memcpy(buckets, stats->wait_histogram, sizeof(buckets));
@@ -416,7 +416,7 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	cpu_wait_us = pgadm_shared->load.sample.cpu_wait_us - stats->cpu_wait_us_base;
 	cpu_busy_us = pgadm_shared->load.sample.cpu_busy_us - stats->cpu_busy_us_base;
 	reset_at = stats->reset_at;
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	/* These change without the lock, so they are added up after the copy. */
 	for (int i = 0; i < lengthof(bypass_counters); i++)
@@ -456,10 +456,10 @@ pgadm_roles_1_0(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
 	n = pgadm_shared->nroles;
 	memcpy(stats, pgadm_shared->roles, n * sizeof(PgAdmRoleStats));
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -543,7 +543,7 @@ copy_samples(uint64 last, PgAdmLoadSample *samples, int n)
 	PgAdmHistory *history = &pgadm_shared->history;
 	int			copied = 0;
 
-	LWLockAcquire(history->lock, LW_SHARED);
+	LWLockAcquire(&history->lock, LW_SHARED);
 	while (copied < n && copied < last)
 	{
 		uint64		age = history->written - (last - copied);
@@ -553,7 +553,7 @@ copy_samples(uint64 last, PgAdmLoadSample *samples, int n)
 			break;
 		samples[copied++] = history->samples[place];
 	}
-	LWLockRelease(history->lock);
+	LWLockRelease(&history->lock);
 
 	return copied;
 }
@@ -598,9 +598,9 @@ pgadm_load_1_0(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	LWLockAcquire(pgadm_shared->history.lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->history.lock, LW_SHARED);
 	last = pgadm_shared->history.written;
-	LWLockRelease(pgadm_shared->history.lock);
+	LWLockRelease(&pgadm_shared->history.lock);
 
 	while ((n = copy_samples(last, samples, HISTORY_CHUNK)) > 0)
 	{
@@ -620,9 +620,9 @@ copy_load(void)
 {
 	PgAdmServerLoad *load = palloc(sizeof(PgAdmServerLoad));
 
-	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
 	*load = pgadm_shared->load;
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	return load;
 }
@@ -723,9 +723,9 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 Datum
 pgadm_reset_1_0(PG_FUNCTION_ARGS)
 {
-	LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	pgadm_stats_reset(pgadm_shared->queue.queued);
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 	pgadm_truth_reset();
 
 	PG_RETURN_VOID();

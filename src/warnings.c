@@ -71,7 +71,7 @@ biggest_charge(int64 *memory)
 	int			pid = 0;
 
 	*memory = 0;
-	LWLockAcquire(pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
 	for (int i = 0; i < pgadm_shared->nslots; i++)
 	{
 		PgAdmSlot  *slot = &pgadm_shared->slots[i];
@@ -84,7 +84,7 @@ biggest_charge(int64 *memory)
 			pid = slot->pid;
 		}
 	}
-	LWLockRelease(pgadm_shared->lock);
+	LWLockRelease(&pgadm_shared->lock);
 
 	return pid;
 }
@@ -193,9 +193,9 @@ pgadm_warnings_update(const PgAdmLoadSample *sample, int64 throttled,
 		PgAdmLoadWarning warning = pgadm_shared->load.warnings[id];
 		PgAdmLoadEvent event = update_warning(id, &warning, sample, throttled);
 
-		LWLockAcquire(pgadm_shared->lock, LW_EXCLUSIVE);
+		LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 		pgadm_shared->load.warnings[id] = warning;
-		LWLockRelease(pgadm_shared->lock);
+		LWLockRelease(&pgadm_shared->lock);
 
 		log_event(event, id, &warning, consumers);
 	}
