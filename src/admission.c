@@ -523,8 +523,9 @@ leave_queue(int code, Datum arg)
 /*
  * Wait in the queue, and leave it whatever happens.  If the process is to exit,
  * that must be before the transaction is aborted, which ends the queries that
- * this one might be about to resume.  Returns whether the statement's snapshot
- * was given up meanwhile, if it may.
+ * this one might be about to resume; so nothing in here may register a callback
+ * of its own for that.  Returns whether the statement's snapshot was given up
+ * meanwhile, if it may.
  */
 static bool
 wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome)

@@ -50,7 +50,7 @@
 #define PGADM_WAIT_EVENT_NEW(name)	PG_WAIT_EXTENSION
 #endif
 
-/* The id of a new LWLock tranche; its name is inherited by later processes. */
+/* The id of a new LWLock tranche, whose name processes inherit by fork(). */
 #if PG_VERSION_NUM >= 190000
 #define PGADM_LWLOCK_TRANCHE_NEW(name)	LWLockNewTrancheId(name)
 #else

@@ -57,7 +57,7 @@
 /* Processes to be woken when the lock has been released */
 #define MAX_WAKEUPS		16
 
-/* Attempts to take the lock before going to sleep for it */
+/* Looks at the lock, while it is held, before going to sleep for it */
 #define LOCK_SPINS		100
 
 typedef struct Wakeups
@@ -71,18 +71,26 @@ static void check_queue(void);
 /*
  * Take the admission lock.  It is free again in less time than it takes to go
  * to sleep and be woken, so do not, unless its holder has been interrupted.
+ * Until the lock's state changes it is only read, since an attempt takes the
+ * cache line away from the holder.  Who sleeps may be overtaken.
  */
 static pg_attribute_hot void
 lock_queue(Wakeups *wakeups)
 {
+	LWLock	   *lock = &pgadm_shared->lock;
+	int			spins = 0;
+
 	wakeups->n = 0;
-	for (int i = 0; i < LOCK_SPINS; i++)
+	while (spins < LOCK_SPINS)
 	{
-		if (LWLockConditionalAcquire(&pgadm_shared->lock, LW_EXCLUSIVE))
+		uint32		state = pg_atomic_read_u32(&lock->state);
+
+		if (LWLockConditionalAcquire(lock, LW_EXCLUSIVE))
 			return;
-		SPIN_DELAY();
+		while (spins++ < LOCK_SPINS && pg_atomic_read_u32(&lock->state) == state)
+			SPIN_DELAY();
 	}
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
 }
 
 static void
@@ -299,7 +307,8 @@ check_queue(void)
 			waiting++;
 		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
 			verify(slot->entries[j].count > 0 ||
-				   (slot->entries[j].workers == 0 && slot->entries[j].memory == 0),
+				   (slot->entries[j].workers == 0 && slot->entries[j].memory == 0 &&
+					slot->entries[j].over_budget == 0),
 				   "an entry without a query holds something");
 	}
 	verify(queue->queued == waiting, "the number of waiters is wrong");

@@ -253,6 +253,17 @@ number_waiters(dlist_head *list, int *positions, int *n)
 	}
 }
 
+/*
+ * Memory for a copy of what is aligned to cache lines, never to be freed by
+ * itself.
+ */
+static void *
+palloc_lines(Size size)
+{
+	return (void *) TYPEALIGN(PGADM_CACHE_LINE_SIZE,
+							  palloc(size + PGADM_CACHE_LINE_SIZE - 1));
+}
+
 static void
 copy_queries(Queries *queries)
 {
@@ -260,7 +271,7 @@ copy_queries(Queries *queries)
 	Size		size = shared->nslots * sizeof(PgAdmSlot);
 	int			n = 0;
 
-	queries->slots = palloc(size);
+	queries->slots = palloc_lines(size);
 	queries->positions = palloc0(shared->nslots * sizeof(int));
 
 	LWLockAcquire(&shared->lock, LW_SHARED);
@@ -451,7 +462,7 @@ add_oid(Row *row, Oid oid)
 Datum
 pgadm_roles_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmRoleStats *stats = palloc(sizeof(pgadm_shared->roles));
+	PgAdmRoleStats *stats = palloc_lines(sizeof(pgadm_shared->roles));
 	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);

@@ -146,12 +146,14 @@ run_build()
 	fi
 }
 
-# What the tests run on, with its assertions.
+# What the tests run on, with its assertions.  An access that is not aligned as
+# its type demands crashes the server.
 install_extension()
 {
 	local folder
+	local checks="-fsanitize=alignment -fsanitize-undefined-trap-on-error"
 
-	if ! (build_extension CC=gcc COPT=-Werror ASSERTIONS=1); then
+	if ! (build_extension CC=gcc COPT="-Werror $checks" ASSERTIONS=1); then
 		fail "the extension cannot be built and installed"
 		return 1
 	fi
