@@ -20,7 +20,7 @@ use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(
   new_server client admin reload_with
-  wait_for wait_for_samples status counter
+  wait_until wait_for wait_for_samples status counter
   occupy release queue_up
   overloaded_ok exceeds_ok cancelled_ok succeeds_ok
   server_is_idle
@@ -111,21 +111,28 @@ sub reload_with
 	return wait_for($node, "SELECT $columns FROM pg_admission_status", $expected);
 }
 
+# Wait until a condition is true, at most that many seconds.
+sub wait_until
+{
+	my ($condition, $seconds) = @_;
+	my $deadline = time() + ($seconds || $PostgreSQL::Test::Utils::timeout_default);
+
+	until ($condition->())
+	{
+		return 0 if time() > $deadline;
+		usleep(20_000);
+	}
+	return 1;
+}
+
 # Wait until a query of the superuser returns the expected text.
 sub wait_for
 {
 	my ($node, $query, $expected) = @_;
-	my $deadline = time() + $PostgreSQL::Test::Utils::timeout_default;
 	my $seen;
 
 	$expected = 't' unless defined $expected;
-	for (;;)
-	{
-		$seen = admin($node)->query($query)->{out};
-		return 1 if $seen eq $expected;
-		last if time() > $deadline;
-		usleep(20_000);
-	}
+	return 1 if wait_until(sub { ($seen = admin($node)->query($query)->{out}) eq $expected });
 
 	diag "waited for \"$expected\" from: $query\nbut saw: $seen\n"
 	  . admin($node)->query(

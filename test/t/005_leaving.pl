@@ -7,7 +7,6 @@ use warnings;
 use PgAdmission;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $node = new_server('leaving',
 	'restart_after_crash' => 'on',
@@ -205,9 +204,7 @@ server_is_idle($node, 'idle after a crash');
 my @orphans = map { queue_up($node, client($node), $count) } 1 .. 3;
 my @pids = map { $_->{pid} } @orphans;
 $node->kill9;
-my $left = 600;
-usleep(100_000) while (kill 0, @pids) && $left-- > 0;
-is(kill(0, @pids), 0, 'those who wait exit when the postmaster has died');
+ok(wait_until(sub { !kill 0, @pids }, 60), 'those who wait exit when the postmaster has died');
 kill 'TERM', map { $_->{pid} } @holders;
 
 done_testing();
