@@ -567,7 +567,7 @@ install_packages()
 	local -a extra=()
 
 	if is_root; then
-		extra=(clang perl libipc-run-perl)
+		extra=(clang perl libipc-run-perl openssl pgbouncer)
 		major=$(newest_major)
 		case ${PG_CONFIG:-/usr/lib/postgresql/} in
 			/usr/lib/postgresql/*/bin/pg_config)

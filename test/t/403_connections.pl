@@ -189,14 +189,14 @@ EOT
 	my $through = "host=127.0.0.1 port=$bouncer_port";
 	my $bouncer = IPC::Run::start([ $pgbouncer, '-q', "$folder/pgbouncer.ini" ], '<', '/dev/null', '>&', \my $out);
 	my $gets_in = sub { (connect_as($_[0], $through))[0] eq '42' };
-	wait_until(sub { $gets_in->('helper') }, 10);
+	wait_until(sub { $gets_in->('helper') });
 	accepted_ok('through PgBouncer an exempt role gets in', 'helper', $through);
 
 	my ($stdout, $stderr) = connect_as('app', $through);
 	unlike($stdout, qr/42/, 'through PgBouncer others do not');
 	like($stderr, qr/(system overloaded|server login)/, "they are told: $stderr");
 	reload_with($node, { 'pg_admission.max_cpu_wait_ratio_to_drop_connection' => 0 });
-	wait_until(sub { $gets_in->('app') }, 10);
+	wait_until(sub { $gets_in->('app') });
 	accepted_ok('PgBouncer comes back when connections are accepted again', 'app', $through);
 	reload_with($node, { 'pg_admission.max_cpu_wait_ratio_to_drop_connection' => '0.000001' });
 	accepted_ok('connections that it has are not refused', 'app', $through);
