@@ -40,6 +40,11 @@ static struct
 	bool		is_member;
 }			membership;
 
+/* Raised by whatever makes an answer invalid, also while it is looked up */
+static uint64 forgotten = 0;
+
+static bool makes_series(Plan *plan);
+
 /*
  * Look up anew when asked next.
  */
@@ -47,9 +52,8 @@ void
 pgadm_exemption_forget(void)
 {
 	membership.valid = false;
+	forgotten++;
 }
-
-static bool makes_series(Plan *plan);
 
 static void
 forget_membership(Datum arg, int cacheid, uint32 hashvalue)
@@ -86,32 +90,42 @@ lookup_membership(Oid role)
 }
 
 /*
- * Is a role a member of any of the exempt roles?
+ * Look up and keep the answer, unless an error is raised meanwhile, or it is
+ * invalid already.  Who owns the database is a member of pg_database_owner.
  */
-bool
-pgadm_exemption_of_role(Oid role)
+static bool
+renew_membership(Oid role)
 {
 	static bool registered = false;
+	uint64		before;
 
 	if (!registered)
 	{
 		CacheRegisterSyscacheCallback(AUTHOID, forget_membership, (Datum) 0);
 		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, forget_membership, (Datum) 0);
+		CacheRegisterSyscacheCallback(DATABASEOID, forget_membership, (Datum) 0);
 		registered = true;
 	}
 
-	if (!membership.valid || membership.role != role ||
-		membership.changes != pgadm_exempt_roles_changes)
-	{
-		/* Valid before the lookup, which may find that it is not. */
-		membership.valid = true;
-		membership.role = role;
-		membership.changes = pgadm_exempt_roles_changes;
-		membership.is_member = false;
-		membership.is_member = lookup_membership(role);
-	}
-
+	membership.valid = false;
+	before = forgotten;
+	membership.role = role;
+	membership.changes = pgadm_exempt_roles_changes;
+	membership.is_member = lookup_membership(role);
+	membership.valid = (forgotten == before);
 	return membership.is_member;
+}
+
+/*
+ * Is a role a member of any of the exempt roles?
+ */
+bool
+pgadm_exemption_of_role(Oid role)
+{
+	if (membership.valid && membership.role == role &&
+		membership.changes == pgadm_exempt_roles_changes)
+		return membership.is_member;
+	return renew_membership(role);
 }
 
 /*

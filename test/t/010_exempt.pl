@@ -79,6 +79,26 @@ admin($node)->query('REVOKE vip FROM member');
 is_refused($member, 'whose membership was revoked');
 admin($node)->query('GRANT vip TO member');
 passes($member, 'bypassed_role', 'whose membership was granted');
+
+# A lookup that fails is no answer
+
+my $locker = client($node, user => undef);
+admin($node)->query('GRANT vip TO passer');
+$locker->query('BEGIN; LOCK pg_auth_members');
+$member->query('SET statement_timeout = 100');
+is($member->query($count)->{state}, '57014', 'the membership cannot be looked up');
+$locker->query('ROLLBACK');
+$member->query('RESET statement_timeout');
+passes($member, 'bypassed_role', 'a member, after that');
+
+# The owner of the database is a member without being granted it
+
+reload_with($node, { 'pg_admission.exempt_roles' => 'pg_database_owner' });
+is_refused($member, 'who does not own the database');
+admin($node)->query('ALTER DATABASE postgres OWNER TO member');
+passes($member, 'bypassed_role', 'its owner');
+admin($node)->query('ALTER DATABASE postgres OWNER TO CURRENT_USER');
+is_refused($member, 'its former owner');
 reload_with($node, { 'pg_admission.exempt_roles' => q{''} });
 is_refused($member, 'without any exempt role');
 
