@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "breakers.h"
+#include "common/string.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pg_admission_monitor.h"
@@ -98,6 +99,23 @@ pgadm_breakers_is_tripped(const PgAdmBreaker *breaker, int statements,
 		return false;
 	return breaker->kind == PGADM_BREAKER_OPERATOR ?
 		now < breaker->expires_at : fresh;
+}
+
+/*
+ * Copy the reason that an operator gave, in a database of maybe another
+ * encoding.  The caller holds the lock or has a copy of the breaker.
+ */
+void
+pgadm_breakers_copy_reason(const PgAdmBreaker *breaker, char *copy)
+{
+	strlcpy(copy, breaker->reason, PGADM_BREAKER_REASON);
+	if (breaker->encoding == GetDatabaseEncoding())
+		return;
+	for (char *c = copy; *c != '\0'; c++)
+	{
+		if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+	}
 }
 
 /*
@@ -225,6 +243,8 @@ take_monitor(PgAdmMonitor *monitor)
 	if (monitor->name == NULL || monitor->name[0] == '\0' ||
 		strlen(monitor->name) >= NAMEDATALEN)
 		return "its name is missing or too long";
+	if (!pg_is_ascii(monitor->name))
+		return "its name has characters that are not ASCII";
 	if (is_built_in(monitor->name))
 		return "its name is that of a built-in circuit breaker";
 	if (monitor->read == NULL)
@@ -439,23 +459,20 @@ pgadm_breakers_update(const PgAdmLoadSample *sample, TimestampTz now)
 }
 
 /*
- * Check a breaker's name that an operator has given.
+ * Check a breaker's name that an operator has given.  It is shown in databases
+ * of any encoding.
  */
 static char *
 breaker_name(text *arg)
 {
 	char	   *name = text_to_cstring(arg);
 
-	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN || !pg_is_ascii(name))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid circuit breaker name: \"%s\"", name),
-				 errdetail("The name must have 1 to %d bytes.", NAMEDATALEN - 1)));
-	if (is_built_in(name))
-		ereport(ERROR,
-				(errcode(ERRCODE_RESERVED_NAME),
-				 errmsg("circuit breaker \"%s\" cannot be tripped by hand", name),
-				 errhint("Set \"pg_admission.%s_breaker_threshold\", or choose another name.", name)));
+				 errdetail("The name must consist of 1 to %d ASCII characters.",
+						   NAMEDATALEN - 1)));
 	return name;
 }
 
@@ -478,6 +495,102 @@ expiry(TimestampTz now, Interval *duration)
 }
 
 /*
+ * Can a breaker be tripped and cleared by hand?
+ */
+typedef enum ByHand
+{
+	BY_HAND,
+	NO_PLACE_LEFT,
+	BUILT_IN,
+	OF_ANOTHER_EXTENSION,
+} ByHand;
+
+/*
+ * Find an operator's breaker.  The caller holds the lock.
+ */
+static ByHand
+find_by_hand(const char *name, PgAdmBreaker **breaker)
+{
+	int			place = find_breaker(name);
+
+	if (is_built_in(name))
+		return BUILT_IN;
+	if (place < 0)
+		return NO_PLACE_LEFT;
+	*breaker = breaker_at(place);
+	return (*breaker)->kind == PGADM_BREAKER_MONITOR ? OF_ANOTHER_EXTENSION : BY_HAND;
+}
+
+/*
+ * Trip a breaker by hand, or prolong that.
+ */
+static ByHand
+trip(const char *name, const char *reason, TimestampTz expires_at, TimestampTz now)
+{
+	int			len = pg_mbcliplen(reason, strlen(reason), PGADM_BREAKER_REASON - 1);
+	PgAdmBreaker *breaker;
+	ByHand		result;
+
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
+	result = find_by_hand(name, &breaker);
+	if (result == BY_HAND)
+	{
+		set_up(breaker, PGADM_BREAKER_OPERATOR, name, PGADM_LOAD_SCALE_NUMBER);
+		if (now >= breaker->expires_at) /* the sampler may not have seen it */
+			(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
+		breaker->expires_at = expires_at;
+		memcpy(breaker->reason, reason, len);
+		breaker->reason[len] = '\0';
+		breaker->encoding = GetDatabaseEncoding();
+		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(1), now);
+		count_tripped();
+	}
+	LWLockRelease(&pgadm_shared->lock);
+
+	return result;
+}
+
+/*
+ * Clear a breaker that was tripped by hand, if it is.
+ */
+static ByHand
+clear(const char *name, TimestampTz now, bool *was_tripped)
+{
+	PgAdmBreaker *breaker;
+	ByHand		result;
+
+	*was_tripped = false;
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
+	result = find_by_hand(name, &breaker);
+	if (result == BY_HAND && breaker->kind == PGADM_BREAKER_OPERATOR &&
+		strcmp(breaker->name, name) == 0)
+	{
+		*was_tripped = pgadm_breakers_is_tripped(breaker, ALL_STATEMENTS, true, now);
+		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
+		count_tripped();
+	}
+	LWLockRelease(&pgadm_shared->lock);
+
+	return result;
+}
+
+/*
+ * Complain about a breaker that is not an operator's.
+ */
+static void
+check_by_hand(const char *name, ByHand result)
+{
+	if (result != BUILT_IN && result != OF_ANOTHER_EXTENSION)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_RESERVED_NAME),
+			 errmsg("circuit breaker \"%s\" cannot be tripped or cleared by hand", name),
+			 result == BUILT_IN ?
+			 errhint("Change \"pg_admission.%s_breaker_threshold\", or choose another name.", name) :
+			 errdetail("It belongs to another extension.")));
+}
+
+/*
  * Trip a breaker of the operator's own, or prolong it.
  */
 Datum
@@ -487,10 +600,9 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 	TimestampTz expires_at;
 	char	   *name;
 	char	   *reason;
-	int			len;
-	int			place;
-	bool		done = false;
+	ByHand		result;
 
+	pgadm_shared_require();
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -498,40 +610,18 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 	name = breaker_name(PG_GETARG_TEXT_PP(0));
 	reason = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	expires_at = expiry(now, PG_GETARG_INTERVAL_P(2));
-	len = pg_mbcliplen(reason, strlen(reason), PGADM_BREAKER_REASON - 1);
 
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	place = find_breaker(name);
-	if (place >= 0 && breaker_at(place)->kind != PGADM_BREAKER_MONITOR)
-	{
-		PgAdmBreaker *breaker = breaker_at(place);
-
-		set_up(breaker, PGADM_BREAKER_OPERATOR, name, PGADM_LOAD_SCALE_NUMBER);
-		if (now >= breaker->expires_at) /* the sampler may not have seen it */
-			(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
-		breaker->expires_at = expires_at;
-		memcpy(breaker->reason, reason, len);
-		breaker->reason[len] = '\0';
-		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(1), now);
-		count_tripped();
-		done = true;
-	}
-	LWLockRelease(&pgadm_shared->lock);
-
-	if (place < 0)
+	result = trip(name, reason, expires_at, now);
+	check_by_hand(name, result);
+	if (result == NO_PLACE_LEFT)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("too many circuit breakers"),
 				 errdetail("There can be %d at most.", PGADM_MAX_BREAKERS)));
-	if (!done)
-		ereport(ERROR,
-				(errcode(ERRCODE_RESERVED_NAME),
-				 errmsg("circuit breaker \"%s\" cannot be tripped by hand", name),
-				 errdetail("It belongs to another extension.")));
 
 	ereport(LOG,
 			(errmsg("circuit breaker \"%s\" was tripped by user \"%s\" until %s",
-					name, GetUserNameFromId(GetUserId(), false),
+					name, GetUserNameFromId(GetSessionUserId(), false),
 					timestamptz_to_str(expires_at)),
 			 errdetail_log("Reason: %s", reason)));
 	if (pgadm_shared->limits.mode != PGADM_MODE_ENFORCE)
@@ -547,27 +637,15 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 Datum
 pgadm_untrip_1_0(PG_FUNCTION_ARGS)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	char	   *name = breaker_name(PG_GETARG_TEXT_PP(0));
-	bool		was_tripped = false;
-	int			place;
+	bool		was_tripped;
 
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	place = find_breaker(name);
-	if (place >= 0 && breaker_at(place)->kind == PGADM_BREAKER_OPERATOR &&
-		strcmp(breaker_at(place)->name, name) == 0)
-	{
-		PgAdmBreaker *breaker = breaker_at(place);
-
-		was_tripped = pgadm_breakers_is_tripped(breaker, ALL_STATEMENTS, true, now);
-		(void) pgadm_load_breaker_update(&breaker->state, 1, pgadm_load_known(0), now);
-		count_tripped();
-	}
-	LWLockRelease(&pgadm_shared->lock);
+	pgadm_shared_require();
+	check_by_hand(name, clear(name, GetCurrentTimestamp(), &was_tripped));
 
 	if (was_tripped)
 		ereport(LOG,
 				(errmsg("circuit breaker \"%s\" was cleared by user \"%s\"",
-						name, GetUserNameFromId(GetUserId(), false))));
+						name, GetUserNameFromId(GetSessionUserId(), false))));
 	PG_RETURN_BOOL(was_tripped);
 }

@@ -23,6 +23,7 @@ extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count) p
 extern bool pgadm_breakers_is_tripped(const PgAdmBreaker *breaker,
 									  int statements, bool fresh,
 									  TimestampTz now);
+extern void pgadm_breakers_copy_reason(const PgAdmBreaker *breaker, char *copy);
 
 /* The sampler's part */
 extern void pgadm_breakers_start(void);

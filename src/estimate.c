@@ -353,6 +353,7 @@ pgadm_estimate_1_0(PG_FUNCTION_ARGS)
 	Datum		values[7];
 	bool		nulls[7] = {false};
 
+	pgadm_shared_require();
 	error_context_stack = &callback;
 	stmt = judge(query_string, &judgement);
 	error_context_stack = callback.previous;

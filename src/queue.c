@@ -505,7 +505,7 @@ describe_breakers(int statements, TimestampTz now, PgAdmOutcome *outcome)
 
 		copy = &tripped[outcome->ntripped++];
 		strlcpy(copy->name, breaker->name, sizeof(copy->name));
-		strlcpy(copy->reason, breaker->reason, sizeof(copy->reason));
+		pgadm_breakers_copy_reason(breaker, copy->reason);
 		copy->value = breaker->state.value.value;
 		copy->threshold = breaker->state.threshold;
 	}

@@ -52,6 +52,19 @@ shared_size(void)
 }
 
 /*
+ * The SQL functions can be called without it in a binary upgrade, which loads
+ * the library where it is needed.
+ */
+void
+pgadm_shared_require(void)
+{
+	if (pgadm_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pg_admission must be loaded via shared_preload_libraries")));
+}
+
+/*
  * Ask for the memory.  Called in the postmaster, before it is allocated.
  */
 void

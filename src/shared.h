@@ -302,6 +302,7 @@ typedef struct PgAdmBreaker
 	int64		warned;			/* queries let pass by warn_only */
 	TimestampTz expires_at;		/* of one tripped by hand */
 	char		reason[PGADM_BREAKER_REASON];	/* likewise */
+	int			encoding;		/* of the reason */
 } PgAdmBreaker;
 
 typedef enum PgAdmWarningId
@@ -393,5 +394,6 @@ extern PgAdmShared *pgadm_shared;
 
 extern void pgadm_shared_request(void);
 extern void pgadm_shared_startup(void);
+extern void pgadm_shared_require(void);
 
 #endif							/* PGADM_SHARED_H */

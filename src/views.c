@@ -142,12 +142,13 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 	PgAdmLimits limits;
 	PgAdmBudget budget;
 	PgAdmSamplerState sampler;
-	PgAdmServerLoad *load = palloc(sizeof(PgAdmServerLoad));
+	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
 	TimestampTz now = GetCurrentTimestamp();
 	PgAdmLoadValue ratio;
 	int			queued;
 	Row			row = {0};
 
+	pgadm_shared_require();
 	LWLockAcquire(&shared->lock, LW_SHARED);
 	limits = shared->limits;
 	budget = shared->budget;
@@ -200,7 +201,7 @@ static void
 add_entry(Row *row, const PgAdmEntry *entry)
 {
 	int64		waited = entry->enqueued_at == 0 ? 0 :
-		entry->admitted_at - entry->enqueued_at;
+		Max(entry->admitted_at - entry->enqueued_at, 0);
 
 	add_text(row, entry_state(entry));
 	add(row, Int32GetDatum(entry->count));
@@ -255,28 +256,48 @@ number_waiters(dlist_head *list, int *positions, int *n)
 
 /*
  * Memory for a copy of what is aligned to cache lines, never to be freed by
- * itself.
+ * itself.  It is zeroed, so that the kernel need not provide it only when it is
+ * copied to, while a lock is held.
  */
 static void *
 palloc_lines(Size size)
 {
 	return (void *) TYPEALIGN(PGADM_CACHE_LINE_SIZE,
-							  palloc(size + PGADM_CACHE_LINE_SIZE - 1));
+							  palloc0(size + PGADM_CACHE_LINE_SIZE - 1));
+}
+
+/*
+ * Copy what is shown of a slot, if there is anything.
+ */
+static void
+copy_slot(PgAdmSlot *copy, const PgAdmSlot *slot)
+{
+	bool		used = slot->waiter.state == PGADM_WAITING;
+
+	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
+		used |= slot->entries[i].count > 0;
+	if (!used)
+		return;
+
+	copy->pid = slot->pid;
+	copy->role = slot->role;
+	copy->waiter = slot->waiter;
+	memcpy(copy->entries, slot->entries, sizeof(copy->entries));
 }
 
 static void
 copy_queries(Queries *queries)
 {
 	PgAdmShared *shared = pgadm_shared;
-	Size		size = shared->nslots * sizeof(PgAdmSlot);
 	int			n = 0;
 
-	queries->slots = palloc_lines(size);
+	queries->slots = palloc_lines(shared->nslots * sizeof(PgAdmSlot));
 	queries->positions = palloc0(shared->nslots * sizeof(int));
 
 	LWLockAcquire(&shared->lock, LW_SHARED);
 	queries->limits = shared->limits;
-	memcpy(queries->slots, shared->slots, size);
+	for (int i = 0; i < shared->nslots; i++)
+		copy_slot(&queries->slots[i], &shared->slots[i]);
 	number_waiters(&shared->queue.ahead, queries->positions, &n);
 	number_waiters(&shared->queue.waiters, queries->positions, &n);
 	LWLockRelease(&shared->lock);
@@ -334,6 +355,7 @@ pgadm_queries_1_0(PG_FUNCTION_ARGS)
 	Queries		queries;
 	TimestampTz now;
 
+	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
 	copy_queries(&queries);
@@ -418,6 +440,7 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	TimestampTz reset_at;
 	Row			row = {0};
 
+	pgadm_shared_require();
 	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		counters[i] = pgadm_stats_get(i);
@@ -465,6 +488,7 @@ pgadm_roles_1_0(PG_FUNCTION_ARGS)
 	PgAdmRoleStats *stats = palloc_lines(sizeof(pgadm_shared->roles));
 	int			n;
 
+	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
 	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
@@ -521,9 +545,11 @@ add_misestimate(Row *row, const PgAdmMisestimate *worst)
 Datum
 pgadm_memory_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmMemoryStats stats = pgadm_truth_get();
+	PgAdmMemoryStats stats;
 	Row			row = {0};
 
+	pgadm_shared_require();
+	stats = pgadm_truth_get();
 	add(&row, Int64GetDatum(stats.queries));
 	add(&row, Int64GetDatum(stats.charged));
 	add(&row, Int64GetDatum(stats.allocated));
@@ -607,6 +633,7 @@ pgadm_load_1_0(PG_FUNCTION_ARGS)
 	uint64		last;
 	int			n;
 
+	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
 	LWLockAcquire(&pgadm_shared->history.lock, LW_SHARED);
@@ -629,8 +656,9 @@ pgadm_load_1_0(PG_FUNCTION_ARGS)
 static PgAdmServerLoad *
 copy_load(void)
 {
-	PgAdmServerLoad *load = palloc(sizeof(PgAdmServerLoad));
+	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
 
+	pgadm_shared_require();
 	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
 	*load = pgadm_shared->load;
 	LWLockRelease(&pgadm_shared->lock);
@@ -670,6 +698,7 @@ pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 		PgAdmBreaker *breaker = &load->breakers[i];
 		bool		by_hand = breaker->kind == PGADM_BREAKER_OPERATOR;
 		bool		tripped = pgadm_breakers_is_tripped(breaker, -1, is_fresh, now);
+		char		reason[PGADM_BREAKER_REASON];
 		Row			row = {0};
 
 		if (breaker->kind == PGADM_BREAKER_UNUSED)
@@ -688,8 +717,9 @@ pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 		add(&row, Int64GetDatum(breaker->warned));
 		add_timestamp(&row, breaker->state.last_tripped_at);
 		add_timestamp(&row, by_hand && tripped ? breaker->expires_at : 0);
+		pgadm_breakers_copy_reason(breaker, reason);
 		if (by_hand && tripped)
-			add_text(&row, breaker->reason);
+			add_text(&row, reason);
 		else
 			add_null(&row);
 		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
@@ -734,6 +764,8 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 Datum
 pgadm_reset_1_0(PG_FUNCTION_ARGS)
 {
+	pgadm_shared_require();
+
 	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	pgadm_stats_reset(pgadm_shared->queue.queued);
 	LWLockRelease(&pgadm_shared->lock);

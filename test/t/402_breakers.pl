@@ -238,12 +238,15 @@ is($admin->query("SELECT pg_admission_trip('$_->[0]', '$_->[1]', '$_->[2]')")->{
 	[ 'fed', 'why', '1 hour', '42939', 'name of another extension\'s' ],
 	[ '', 'why', '1 hour', '22023', 'no name' ],
 	[ 'x' x 64, 'why', '1 hour', '22023', 'a name that is too long' ],
+	[ 'größe', 'why', '1 hour', '22023', 'a name that is not ASCII' ],
 	[ 'mine', 'why', '0', '22023', 'no duration' ],
 	[ 'mine', 'why', '-1 hour', '22023', 'a negative one' ],
 	[ 'mine', 'why', '400000 years', '22008', 'one without end' ]);
 is($admin->query("SELECT pg_admission_trip($_)")->{state}, '22004', "bad input: $_")
   for ("NULL, 'why', '1 h'", "'mine', NULL, '1 h'", "'mine', 'why', NULL");
 is($admin->query('SELECT pg_admission_untrip(NULL) IS NULL')->{out}, 't', 'nothing to clear');
+is($admin->query("SELECT pg_admission_untrip('$_')")->{state}, '42939', "not to be cleared by hand: $_")
+  for qw(memory fed);
 
 is($admin->query("SELECT pg_admission_trip('mine', 'back soon', '1 hour')")->{state}, '00000',
 	'an operator trips a breaker');
@@ -259,6 +262,20 @@ is(breaker('mine', "trips, reason, expires_at > now() + '119 min'"), '1|longer|t
 is($admin->query("SELECT pg_admission_trip('mine', repeat('ä', 1000), '2 hours')")->{state}, '00000',
 	'a reason may be long');
 is(breaker('mine', 'reason = repeat(\'ä\', 127)'), 't', 'and is cut between characters');
+
+# A reason is shown in databases of other encodings, and to clients that expect
+# one of those, without what is not in all of them
+
+$admin->query("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+my $latin = client($node, user => undef, dbname => 'latin');
+is($latin->query(q{CREATE EXTENSION pg_admission; SELECT pg_admission_trip('mine', U&'gro\00dfer Umbau', '2 hours')})->{state},
+	'00000', 'a reason in another encoding');
+is(breaker('mine', 'reason'), 'gro?er Umbau', 'is shown in this one');
+$app->query("SET client_encoding = 'LATIN1'");
+broken_ok($app->query($read), '"mine" \(value 1, threshold 1, reason: gro\?er Umbau\)', 'and to clients');
+$app->query('RESET client_encoding');
+$latin->quit;
+
 is($admin->query("SELECT pg_admission_untrip('nobody'), pg_admission_untrip('mine'), pg_admission_untrip('mine')")->{out},
 	'f|t|f', 'it is cleared');
 succeeds_ok($app->query($read), 10, 'queries run');
