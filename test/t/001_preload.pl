@@ -58,6 +58,20 @@ like($out, qr/running = "0"/, 'the views work there');
 # The objects without the library
 
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+
+# In a binary upgrade the library can be loaded, so that objects can be made.
+
+my @calls = qw(pg_admission_status() pg_admission_queries() pg_stat_admission()
+  pg_stat_admission_roles() pg_stat_admission_memory() pg_admission_load()
+  pg_admission_breakers() pg_admission_warnings() pg_admission_estimate('')
+  pg_admission_trip('a','b','1h') pg_admission_untrip('a') pg_admission_reset());
+IPC::Run::run([ 'postgres', '--single', '-b', '-D', $node->data_dir, 'postgres' ],
+	'<', \join('', map { "SELECT * FROM $_\n" } @calls, 'generate_series(7, 7)'),
+	'>', \$out, '2>', \$err);
+is(scalar(() = $err =~ /ERROR:  pg_admission must be loaded via/g), scalar(@calls),
+	'every function says so in a binary upgrade');
+like($out, qr/ = "7"/, 'and the server goes on');
+
 $node->start;
 fails_without("SELECT * FROM $_", $_)
   for qw(pg_admission_status pg_admission_queries pg_stat_admission);
