@@ -62,6 +62,7 @@
 #include "truth.h"
 #include "utility.h"
 #include "utils/backend_status.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 
@@ -106,13 +107,16 @@ static struct
 /*
  * Does this happen outside of any statement of the client?  That is so for
  * deferred triggers at commit.  A function called by the fast path has no
- * portal either, but is a client's request.
+ * portal either, but is a client's request; not the triggers at the commit that
+ * follows, which are fired by no statement.
  */
 static bool
 is_at_commit(void)
 {
-	return frame.depth == 0 && ActivePortal == NULL &&
-		(MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH);
+	if (frame.depth > 0 || ActivePortal != NULL)
+		return false;
+	return MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH ||
+		DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, (Datum) 0)) > 0;
 }
 
 /*
@@ -788,7 +792,7 @@ bypasses(PgAdmCounter exemption)
 void
 pgadm_admission_plan(Query *query)
 {
-	PgAdmClaim	unknown = {0};
+	PgAdmClaim	claim;
 	PgAdmRequest request;
 	PgAdmOutcome outcome;
 
@@ -800,7 +804,8 @@ pgadm_admission_plan(Query *query)
 		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
 		return;
 
-	request = make_request(PGADM_MODE_ENFORCE, &unknown, true,
+	pgadm_claim_before_plan(pgadm_queue_memory_total(), &claim);
+	request = make_request(PGADM_MODE_ENFORCE, &claim, true,
 						   kind_of_query(query));
 	if (is_drawn(&request))
 	{

@@ -106,6 +106,18 @@ fit_plan(const PlannedStmt *stmt, int64 most, PgAdmQueryCost *cost)
 }
 
 /*
+ * What a query claims whatever its plan.
+ */
+void
+pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
+{
+	PgAdmQueryCost cost = {.workers = 1};
+
+	claim_cost(&cost, claim);
+	claim->memory = Min(claim->memory, most_memory(memory_total));
+}
+
+/*
  * What a plan claims of a budget of that size, and what its operators are to
  * get if that is less than they would need.
  */

@@ -17,6 +17,7 @@
 #include "grant.h"
 #include "policy.h"
 
+extern void pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim);
 extern PgAdmGrant pgadm_claim_of_plan(const PlannedStmt *stmt,
 									  int64 memory_total, PgAdmClaim *claim) pg_attribute_hot;
 extern PgAdmGrant pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory,

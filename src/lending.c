@@ -193,9 +193,10 @@ look_at_entries(const PgAdmSlot *slot, bool *holds, bool *lent)
 }
 
 /*
- * Look at one backend's queries, if it has any.
+ * Look at one backend's queries, if it has any.  Returns whether they have
+ * begun to wait, but not for long enough.
  */
-static void
+static bool
 look_at_slot(int number, int64 now)
 {
 	const PgAdmSlot *slot = &pgadm_shared->slots[number];
@@ -209,7 +210,7 @@ look_at_slot(int number, int64 now)
 	if (!holds && !lent)
 	{
 		seen[number].sight.pid = 0;
-		return;
+		return false;
 	}
 
 	look_at_process(slot, proc, &sight);
@@ -220,21 +221,27 @@ look_at_slot(int number, int64 now)
 		pgadm_queue_lend(number, false);
 	else if (holds && waited)
 		pgadm_queue_lend(number, true);
+
+	return holds && !waited && sight.waits;
 }
 
 /*
- * Look at every query that runs, and at every one that has lent.
+ * Look at every query that runs, and at every one that has lent.  Returns
+ * whether to look again soon, since some may be about to lend.
  */
-void
+bool
 pgadm_lending_look(void)
 {
 	int64		now = pgadm_host_clock_us();
+	bool		soon = false;
 
 	if (seen == NULL)
 		seen = MemoryContextAllocZero(TopMemoryContext,
 									  pgadm_shared->nslots * sizeof(*seen));
 
 	for (int i = 0; i < pgadm_shared->nslots; i++)
-		look_at_slot(i, now);
+		soon |= look_at_slot(i, now);
 	looked_at = now;
+
+	return soon;
 }

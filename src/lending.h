@@ -13,6 +13,6 @@
 #ifndef PGADM_LENDING_H
 #define PGADM_LENDING_H
 
-extern void pgadm_lending_look(void);
+extern bool pgadm_lending_look(void);
 
 #endif							/* PGADM_LENDING_H */

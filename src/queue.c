@@ -23,7 +23,12 @@
  * Every change under the lock that could let somebody in calls dispatch()
  * before the lock is released, so no wake-up can be lost: either nobody in
  * the queue fits, or somebody was granted, or somebody woken will come and
- * call dispatch() in turn.  A woken waiter that leaves does so as well.
+ * call dispatch() in turn.  A woken waiter that leaves does so as well.  Only
+ * whose turn it is because time has passed is found by nobody but the sampler,
+ * and by himself, since waiters look again every second.
+ *
+ * Who was woken but does not come, because he is stopped or gets no CPU, is
+ * passed over until he looks for himself.  He keeps his place.
  *
  * Locking: all of this happens under the admission lock; latches are set
  * after it is released.  A slot number outlives its process, so at worst a
@@ -151,6 +156,7 @@ typedef struct Search
 	int64		now_us;			/* pgadm_host_clock_us() */
 	PgAdmBudgetState state;
 	PgAdmSlot  *front;			/* the first that can be hoped to fit */
+	bool		overdue;		/* the next is that only because of the time */
 	PgAdmSlot  *reserved_for;	/* for whom what is free is saved up, or NULL */
 } Search;
 
@@ -166,10 +172,13 @@ search_list(dlist_head *list, Search *search)
 	{
 		PgAdmSlot  *slot = slot_of(iter.cur);
 		PgAdmWaiter *waiter = &slot->waiter;
-		bool		fits = pgadm_policy_fits(&waiter->claim, &search->state);
+		bool		fits;
+		bool		hopeful;
 
-		bool		hopeful = fits || attainable(&waiter->claim);
-
+		if (waiter->passed_over)
+			continue;
+		fits = pgadm_policy_fits(&waiter->claim, &search->state);
+		hopeful = fits || attainable(&waiter->claim);
 		if (search->front == NULL && hopeful)
 		{
 			search->front = slot;
@@ -220,7 +229,7 @@ find_overdue(Search *search)
 		queue->first = slot_number(first);
 		queue->first_since = search->now_us;
 	}
-	if (dlist_is_empty(&queue->ahead) ||
+	if (dlist_is_empty(&queue->ahead) || first->waiter.passed_over ||
 		!older_than(queue->first_since, search->now_us, PATIENCE_MS) ||
 		!pgadm_policy_fits(&first->waiter.claim, &search->state))
 		return NULL;
@@ -228,6 +237,7 @@ find_overdue(Search *search)
 	if (first->waiter.front_since == 0)
 		first->waiter.front_since = search->now_us;
 	search->front = first;
+	search->overdue = true;
 	return first;
 }
 
@@ -243,6 +253,7 @@ find_next(Search *search)
 	search->now_us = pgadm_host_clock_us();
 	search->state = pgadm_budget_state();
 	search->front = NULL;
+	search->overdue = false;
 	search->reserved_for = NULL;
 
 	if (queue->queued == 0)
@@ -318,7 +329,7 @@ check_queue(void)
 	verify(queue->woken < 0 ||
 		   pgadm_shared->slots[queue->woken].waiter.state == PGADM_WAITING,
 		   "somebody was woken who does not wait");
-	verify(queue->woken >= 0 || find_next(&search) == NULL,
+	verify(queue->woken >= 0 || find_next(&search) == NULL || search.overdue,
 		   "a wake-up is missing");
 
 	verify(pgadm_stats_get(PGADM_SUBMITTED) ==
@@ -330,22 +341,28 @@ check_queue(void)
 
 /*
  * Charge what a request claims, to a new entry or to the one it resumes.
+ * Returns whether that exceeds the memory budget, since the request does not
+ * wait for memory.
  */
-static pg_attribute_hot void
+static pg_attribute_hot bool
 charge(PgAdmSlot *slot, const PgAdmRequest *request, bool over_budget,
 	   TimestampTz enqueued_at, TimestampTz now, PgAdmOutcome *outcome)
 {
 	PgAdmBudgetState state = pgadm_budget_state();
+	bool		exceeds;
 
 	outcome->workers = pgadm_policy_workers(&request->claim, state.workers_total);
 	outcome->memory = pgadm_policy_memory(&request->claim, state.memory_total);
 	outcome->over_budget = over_budget;
+	if (request->entry >= 0)
+		outcome->memory = 0;	/* it has that already */
+	exceeds = request->claim.ignores_memory && outcome->memory > 0 &&
+		state.memory_used + outcome->memory > state.memory_total;
 
 	if (request->entry >= 0)
 	{
 		PgAdmChange change = {.workers = outcome->workers,.over_budget = over_budget};
 
-		outcome->memory = 0;
 		outcome->entry = request->entry;
 		pgadm_budget_change(slot, request->entry, &change);
 	}
@@ -364,6 +381,7 @@ charge(PgAdmSlot *slot, const PgAdmRequest *request, bool over_budget,
 
 		outcome->entry = pgadm_budget_charge(slot, &entry);
 	}
+	return exceeds;
 }
 
 /*
@@ -383,10 +401,10 @@ unlink_waiter(PgAdmSlot *slot)
 }
 
 /*
- * Admit a waiter.
+ * Admit a waiter, whose turn it is unless that is forced.
  */
 static void
-admit_waiter(PgAdmSlot *slot, TimestampTz now, PgAdmOutcome *outcome)
+admit_waiter(PgAdmSlot *slot, bool forced, TimestampTz now, PgAdmOutcome *outcome)
 {
 	PgAdmWaiter *waiter = &slot->waiter;
 	PgAdmRequest request = {
@@ -397,7 +415,9 @@ admit_waiter(PgAdmSlot *slot, TimestampTz now, PgAdmOutcome *outcome)
 	};
 
 	unlink_waiter(slot);
-	charge(slot, &request, false, waiter->enqueued_at, now, outcome);
+	forced |= charge(slot, &request, false, waiter->enqueued_at, now, outcome);
+	if (forced)
+		pgadm_stats_count(PGADM_FORCED);
 	pgadm_stats_admitted(slot);
 	pgadm_stats_waited(slot, now - waiter->enqueued_at);
 }
@@ -411,7 +431,7 @@ grant(PgAdmSlot *slot, TimestampTz now)
 	PgAdmWaiter *waiter = &slot->waiter;
 	PgAdmOutcome outcome;
 
-	admit_waiter(slot, now, &outcome);
+	admit_waiter(slot, false, now, &outcome);
 	waiter->state = PGADM_GRANTED;
 	waiter->entry = outcome.entry;
 	waiter->claim.workers = outcome.workers;
@@ -449,6 +469,29 @@ dispatch(Wakeups *wakeups, TimestampTz now)
 }
 
 /*
+ * From now on the sampler has to look often.
+ */
+static void
+alert_sampler(Wakeups *wakeups)
+{
+	PgAdmSamplerState *sampler = &pgadm_shared->sampler;
+
+	if (sampler->pid == 0 || sampler->attentive)
+		return;
+	sampler->attentive = true;
+	wakeups->procno[wakeups->n++] = sampler->procno;
+}
+
+/*
+ * Are all workers in use?
+ */
+static bool
+is_exhausted(void)
+{
+	return pgadm_shared->budget.workers_used >= pgadm_shared->limits.workers_total;
+}
+
+/*
  * Put this backend into the queue.
  */
 static void
@@ -469,15 +512,13 @@ enqueue(PgAdmSlot *slot, const PgAdmRequest *request, TimestampTz now,
 	waiter->query_id = request->query_id;
 	waiter->enqueued_at = now;
 	waiter->front_since = 0;
+	waiter->passed_over = false;
 
 	dlist_push_tail(request->ahead ? &queue->ahead : &queue->waiters,
 					&waiter->link);
 	queue->queued++;
 	pgadm_stats_count(PGADM_THROTTLED);
-
-	/* From now on the sampler has to look often. */
-	if (pgadm_shared->sampler.pid != 0 && !pgadm_shared->sampler.attentive)
-		wakeups->procno[wakeups->n++] = pgadm_shared->sampler.procno;
+	alert_sampler(wakeups);
 }
 
 /*
@@ -711,11 +752,13 @@ pgadm_queue_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 		enqueue(slot, request, now, &wakeups);
 	else
 	{
-		charge(slot, request, over_budget, 0, now, outcome);
+		if (charge(slot, request, over_budget, 0, now, outcome) ||
+			outcome->verdict == PGADM_FORCE)
+			pgadm_stats_count(PGADM_FORCED);
 		if (!resumes)
 			pgadm_stats_admitted(slot);
-		if (outcome->verdict == PGADM_FORCE)
-			pgadm_stats_count(PGADM_FORCED);
+		if (is_exhausted())
+			alert_sampler(&wakeups);
 	}
 	unlock_queue(&wakeups);
 }
@@ -786,10 +829,11 @@ pgadm_queue_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 			outcome->reason = PGADM_REASON_QUEUE_TIMEOUT;
 		if (queue->woken == slot_number(slot))
 			queue->woken = -1;
+		slot->waiter.passed_over = false;
 
 		if (!enforce || find_next(&search) == slot)
 		{
-			admit_waiter(slot, now, outcome);
+			admit_waiter(slot, false, now, outcome);
 			outcome->verdict = PGADM_RUN;
 		}
 		else if (outcome->reason != PGADM_REASON_NONE)
@@ -816,8 +860,7 @@ pgadm_queue_force(PgAdmOutcome *outcome)
 	lock_queue(&wakeups);
 	if (!granted(slot, outcome))
 	{
-		admit_waiter(slot, now, outcome);
-		pgadm_stats_count(PGADM_FORCED);
+		admit_waiter(slot, true, now, outcome);
 		outcome->verdict = PGADM_FORCE;
 		dispatch(&wakeups, now);
 	}
@@ -919,7 +962,10 @@ static PgAdmReason
 refusal(const PgAdmRequest *request, TimestampTz now)
 {
 	PgAdmShared *shared = pgadm_shared;
+	PgAdmBudgetState state = pgadm_budget_state();
 
+	if (pgadm_policy_never_fits(&request->claim, &state) != PGADM_REASON_NONE)
+		return PGADM_REASON_NONE;	/* it shall be told that */
 	if (pgadm_breakers_refuse(request->statements, now, false))
 		return PGADM_REASON_BREAKER;
 	if (is_shed(request, now))
@@ -1071,8 +1117,8 @@ pgadm_queue_publish(const PgAdmLimits *limits)
 }
 
 /*
- * Is anybody queued, or anything lent, so that the sampler has to look often?
- * If not, the next to be queued will set its latch.
+ * Is anybody queued, or would have to be, or is anything lent, so that the
+ * sampler has to look often?  If not, who changes that will set its latch.
  */
 bool
 pgadm_queue_watch(void)
@@ -1082,7 +1128,7 @@ pgadm_queue_watch(void)
 
 	lock_queue(&wakeups);
 	busy = pgadm_shared->queue.queued > 0 ||
-		pgadm_shared->budget.workers_lent > 0;
+		pgadm_shared->budget.workers_lent > 0 || is_exhausted();
 	pgadm_shared->sampler.attentive = busy;
 	unlock_queue(&wakeups);
 
@@ -1117,7 +1163,7 @@ pgadm_queue_lend(int number, bool lend)
 /*
  * The second net: wake the next in turn if it could be admitted and nobody
  * told it, and count that, since it should never happen.  A waiter that was
- * woken but is not getting a CPU, or is stopped, only loses its turn.
+ * woken but does not come is passed over.
  */
 void
 pgadm_queue_rescue(void)
@@ -1129,8 +1175,11 @@ pgadm_queue_rescue(void)
 
 	lock_queue(&wakeups);
 	if (queue->woken >= 0 && older_than(queue->woken_at, pgadm_host_clock_us(), WOKEN_MS))
+	{
+		pgadm_shared->slots[queue->woken].waiter.passed_over = true;
 		queue->woken = -1;
-	else if (queue->woken < 0 && find_next(&search) != NULL)
+	}
+	else if (queue->woken < 0 && find_next(&search) != NULL && !search.overdue)
 		pgadm_stats_count(PGADM_RESCUED);
 	dispatch(&wakeups, now);
 	unlock_queue(&wakeups);

@@ -24,6 +24,7 @@
 
 #include "compat.h"
 #include "errors.h"
+#include "host.h"
 #include "lending.h"
 #include "limits.h"
 #include "miscadmin.h"
@@ -38,9 +39,19 @@
 #include "storage/latch.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
+/* Time between two looks at who waits, and if there is no reason to hurry */
 #define LOOK_MS			100
+#define IDLE_LOOK_MS	1000
+
+/*
+ * A look that takes long comes less often, so that looking takes one part in
+ * LOOK_COST of the time; but not so much less that lending.c could no longer
+ * tell that a wait is still the same.
+ */
+#define LOOK_COST		50
+#define MAX_LOOK_MS		400
+
 #define RESTART_SECONDS 1
 
 PGDLLEXPORT void pgadm_sampler_main(Datum main_arg);
@@ -52,26 +63,53 @@ forget_sampler(int code, Datum arg)
 }
 
 /*
- * Sleep until the next sample is due, or for LOOK_MS if there is somebody to
- * look after.
+ * What is done again and again, by a clock that does not jump.
  */
+typedef struct Task
+{
+	int64		last_us;
+	int			period_ms;
+} Task;
+
+static long
+ms_until(const Task *task, int64 now_us)
+{
+	return Max(task->last_us + task->period_ms * INT64CONST(1000) - now_us + 999, 0) / 1000;
+}
+
 static void
-sleep_until(TimestampTz next_sample, bool attentive)
+sleep_until_due(const Task *look, const Task *sample)
 {
 	static uint32 wait_event = 0;
-	long		ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_sample);
+	int64		now_us = pgadm_host_clock_us();
+	long		ms = Min(ms_until(look, now_us), ms_until(sample, now_us));
 
 	if (wait_event == 0)
 		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionSampler");
 
-	/* Not longer than that even if the clock jumps. */
-	ms = Min(ms, attentive ? LOOK_MS : pgadm_sample_interval);
 	if (ms > 0)
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 ms, wait_event);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Look at who waits.  Returns how long to wait before looking again if there
+ * is a reason for that, and sets whether there is.
+ */
+static int
+look(bool busy, bool *soon)
+{
+	int64		began = pgadm_host_clock_us();
+	int64		took_ms;
+
+	*soon = pgadm_lending_look();
+	if (busy)
+		pgadm_queue_rescue();
+	took_ms = (pgadm_host_clock_us() - began) / 1000;
+	return (int) Min(Max(took_ms * LOOK_COST, LOOK_MS), MAX_LOOK_MS);
 }
 
 static void
@@ -93,8 +131,10 @@ follow_reload(void)
 void
 pgadm_sampler_main(Datum main_arg)
 {
-	TimestampTz next_sample = GetCurrentTimestamp();
-	TimestampTz next_look = next_sample;
+	Task		looks = {.last_us = pgadm_host_clock_us()};
+	Task		samples = {0};
+	int			hurry_ms = LOOK_MS;
+	bool		soon = false;	/* some may be about to lend */
 	bool		saturated = false;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -109,28 +149,28 @@ pgadm_sampler_main(Datum main_arg)
 
 	for (;;)
 	{
-		bool		attentive = pgadm_queue_watch();
-		TimestampTz now = GetCurrentTimestamp();
+		bool		busy = pgadm_queue_watch();
+		int64		now_us = pgadm_host_clock_us();
 
-		if (attentive &&
-			(now >= next_look || now < next_look - LOOK_MS * INT64CONST(1000)))
+		looks.period_ms = busy || soon ? hurry_ms : IDLE_LOOK_MS;
+		samples.period_ms = pgadm_sample_interval;
+
+		if (ms_until(&looks, now_us) == 0)
 		{
-			pgadm_lending_look();
-			pgadm_queue_rescue();
-			saturated = true;
-			next_look = TimestampTzPlusMilliseconds(now, LOOK_MS);
+			hurry_ms = look(busy, &soon);
+			looks.last_us = now_us;
+			saturated |= busy;
 		}
-		if (now >= next_sample ||
-			now < next_sample - pgadm_sample_interval * INT64CONST(1000))
+		else if (ms_until(&samples, now_us) == 0)
 		{
 			pgadm_limits_publish();
 			pgadm_sample_take(saturated);
 			pgadm_errors_log_summary();
 			saturated = false;
-			next_sample = TimestampTzPlusMilliseconds(now, pgadm_sample_interval);
+			samples.last_us = now_us;
 		}
-
-		sleep_until(next_sample, attentive);
+		else
+			sleep_until_due(&looks, &samples);
 		follow_reload();
 	}
 }

@@ -95,6 +95,7 @@ typedef struct PgAdmWaiter
 	uint64		query_id;
 	TimestampTz enqueued_at;
 	int64		front_since;	/* when it became the next in turn, or 0 */
+	bool		passed_over;	/* was woken, but does not come */
 } PgAdmWaiter;
 
 /*
@@ -281,7 +282,7 @@ typedef struct PgAdmSamplerState
 {
 	pid_t		pid;			/* 0 if there is none */
 	int			procno;
-	bool		attentive;		/* looks often: somebody is queued or lent */
+	bool		attentive;		/* looks often, or has been told to */
 } PgAdmSamplerState;
 
 typedef enum PgAdmBreakerKind

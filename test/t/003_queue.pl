@@ -227,7 +227,16 @@ like($exceeds->{err},
 is(counter($node, 'rejected_workers, rejected_memory'), '1|1', 'both are counted');
 is($huge->query(q{DO $$ BEGIN PERFORM count(*) FROM t; EXCEPTION WHEN program_limit_exceeded THEN RAISE division_by_zero; END $$;})->{state},
 	'22012', 'program_limit_exceeded catches it');
-release($node, $holders[1]);
+
+# It is told that also when any other query would be refused
+
+my $capacity = status($node, 'queue_capacity');
+($holders[0]) = occupy($node, 1);
+reload_with($node, { 'pg_admission.queue_capacity' => 0 }, 'queue_capacity', 0);
+is($app->query($count)->{state}, '53A01', 'no place is left');
+is($_->query($count)->{state}, '54A01', 'which is not why an oversized query is refused') for $big, $huge;
+reload_with($node, { 'pg_admission.queue_capacity' => $capacity }, 'queue_capacity', $capacity);
+release($node, @holders);
 
 # Memory is a budget as well
 

@@ -103,6 +103,31 @@ $reader->{dead} = 1;
 release($node, @holders);
 ok(wait_for($node, 'SELECT running FROM pg_admission_status', 0), 'its query ends with it');
 
+# Nobody need be queued for that: not where nobody can be, nor in mode observe,
+# nor while there are workers left
+
+reload_with($node, { 'pg_admission.queue_capacity' => 0 }, 'queue_capacity', 0);
+$session->query('BEGIN; UPDATE t SET i = i WHERE i = 1');
+$_->start('UPDATE t SET i = i WHERE i = 1') for @stuck[0, 1];
+ok(wait_for($node, 'SELECT workers_lent, workers_used FROM pg_admission_status', '2|0'),
+	'without a queue, workers are lent as well');
+succeeds_ok($elsewhere->query('SELECT count(*) FROM other'), 10, 'so others are not refused');
+reload_with($node, { 'pg_admission.mode' => 'observe' }, 'mode', 'observe');
+my $would = counter($node, 'would_have_rejected');
+succeeds_ok($elsewhere->query('SELECT count(*) FROM other'), 10, 'in mode observe');
+is(counter($node, 'would_have_rejected') - $would, 0, 'nor would they have been');
+$session->query('COMMIT');
+is($_->finish->{state}, '00000', 'both go on') for @stuck[0, 1];
+reload_with($node, { 'pg_admission.mode' => 'enforce', 'pg_admission.queue_capacity' => 50 },
+	'mode, queue_capacity', 'enforce|50');
+
+$session->query('BEGIN; UPDATE t SET i = i WHERE i = 1');
+$stuck[0]->start('UPDATE t SET i = i WHERE i = 1');
+ok(wait_for($node, 'SELECT workers_lent, workers_used FROM pg_admission_status', '1|0'),
+	'a worker that nobody needs is lent');
+$session->query('COMMIT');
+$stuck[0]->finish;
+
 # Sleeping is not waiting for somebody else
 
 @holders = occupy($node, 2);

@@ -18,6 +18,7 @@ admin($node)->query(q{
 	ALTER ROLE big SET pg_admission.query_workers = 4;
 	CREATE ROLE fat LOGIN;
 	GRANT SELECT ON t TO fat;
+	GRANT SELECT ON held TO fat;
 	ALTER ROLE fat SET pg_admission.query_memory = '800MB';
 });
 
@@ -95,6 +96,26 @@ wait_for($node, "SELECT wait_ms > 1500 FROM pg_admission_queries WHERE pid = $fa
 succeeds_ok($small->query($count), 10, 'an open cursor holds memory: only who needs it waits');
 $cursor->query('COMMIT');
 succeeds_ok($fat->finish, 10, 'until it is closed');
+
+# Who goes ahead but has to wait for memory does not keep the others out for
+# ever, once it has been passed for long
+
+my $ahead = client($node, user => 'fat');
+succeeds_ok($ahead->query("BEGIN; $count"), 10, 'a transaction has begun');
+($holder) = occupy($node, 1, user => 'fat');
+queue_up($node, $ahead, $count);
+ok(wait_for($node, "SELECT wait_ms > 1500 FROM pg_admission_queries WHERE pid = $ahead->{pid}"),
+	'it waits for memory');
+queue_up($node, $_, $count) for @others;
+ok(wait_for($node, "SELECT wait_ms > 500 FROM pg_admission_queries WHERE pid = $others[0]{pid}"),
+	'so do others, as what is free is saved up for it');
+admin($node)->query("SELECT pg_cancel_backend($others[0]{pid})");
+$others[0]->finish;
+succeeds_ok($_->finish, 10, 'the turn of the next comes by itself') for @others[1, 2];
+is(status($node, 'queued'), 1, 'before that of the first');
+release($node, $holder);
+succeeds_ok($ahead->finish, 10, 'which is let in when there is room');
+$ahead->query('COMMIT');
 
 server_is_idle($node);
 done_testing();

@@ -333,6 +333,22 @@ counts_ok(
 	admitted => 2);
 $wire->query('COMMIT');
 
+admin($node)->query(q{
+	CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN PERFORM count(*) FROM t; RETURN NULL; END';
+	CREATE TABLE deferred (i int);
+	GRANT ALL ON deferred TO app;
+	CREATE CONSTRAINT TRIGGER later AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION later();
+	CREATE FUNCTION fill(n int) RETURNS int LANGUAGE plpgsql AS
+		'BEGIN INSERT INTO deferred VALUES (n); RETURN n; END'});
+$oid = admin($node)->query("SELECT 'fill'::regproc::oid")->{out};
+counts_ok(
+	$node,
+	sub { is_result($wire->function_call($oid, 7)->until_ready, '7', 'function call with a deferred trigger') },
+	'function call: its commit is not subject to admission',
+	admitted => 1);
+
 # Clients that go away
 
 foreach my $sql ('BEGIN', "BEGIN; DECLARE x CURSOR FOR $sort; FETCH x")

@@ -103,6 +103,20 @@ counts_ok(
 		admitted => 1, forced => 1);
 	$late->query('COMMIT');
 
+	# Nor does one that holds memory wait for more.
+	admin($node)->query(q{CREATE ROLE fat LOGIN; GRANT SELECT ON t TO fat;
+		ALTER ROLE fat SET pg_admission.query_memory = '600MB'});
+	my $fat = client($node, user => 'fat');
+	release($node, shift @holders);
+	$fat->query("BEGIN; DECLARE x CURSOR FOR $count");
+	counts_ok(
+		$node,
+		sub { succeeds_ok($fat->query($count), '10', 'a transaction that holds memory') },
+		'does not wait for more',
+		admitted => 1, forced => 1);
+	$fat->query('COMMIT');
+	push @holders, occupy($node, 1);
+
 	# Whoever was let in because nothing was refused is refused again later.
 	queue_up($node, $new, $count);
 	is($late->query("BEGIN; $count")->{state}, '53A01', 'the next transaction begins anew');
