@@ -18,10 +18,10 @@
  * Whatever is left when the process exits goes then.
  *
  * The admitted queries of this backend are in a list of its own; what others
- * must see is in the backend's slot in shared memory, which only queue.c and
- * budget.c touch.  The list is changed before the charge is taken and after
- * it is given back, with nothing in between that could throw, so that no
- * charge is ever without its record here.
+ * must see of them is in its slot in shared memory, whose entries and waiter
+ * only queue.c and budget.c change.  The list is changed before the charge is
+ * taken and after it is given back, with nothing in between that could throw,
+ * so that no charge is ever without its record here.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

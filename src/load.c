@@ -518,7 +518,9 @@ pgadm_load_queue_warning_update(PgAdmLoadWarning *warning, int64 duration_ms,
  *
  * A ring of PGADM_LOAD_HISTORY_SIZE samples and a number that only grows: how
  * many were ever written.  It is also the number of the last sample.  A
- * reader that copies in pieces compares it before and after each.
+ * reader that copies in pieces keeps the number of the sample it wants next:
+ * what is written meanwhile takes that further from the newest, or overwrites
+ * it.
  * ----------------------------------------------------------------
  */
 

@@ -6,7 +6,7 @@
  * What the settings of a server limit is not read from these variables when
  * a query is admitted: backends re-read the configuration files only between
  * commands, and queued queries must follow a reload.  The sampler publishes
- * those limits in shared memory, see shared.c.
+ * those limits in shared memory, see limits.c.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

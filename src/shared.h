@@ -50,7 +50,7 @@ typedef struct PgAdmLimits
 	PgAdmMode	mode;			/* of sessions without one of their own */
 	bool		shedding;		/* is the queue bounded, and left on timeout? */
 	int			queue_capacity; /* negative: unbounded */
-	int			queue_timeout;	/* likewise, in ms; 0 = none */
+	int			queue_timeout;	/* in ms; 0: unbounded */
 	int			workers_total;
 	int64		memory_total;	/* in bytes */
 } PgAdmLimits;
