@@ -32,8 +32,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "admission.h"

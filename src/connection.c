@@ -17,8 +17,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "catalog/pg_authid.h"
 #include "connection.h"
 #include "errors.h"

@@ -15,8 +15,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "admission.h"
 #include "connection.h"
 #include "cpu.h"

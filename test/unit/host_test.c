@@ -3,7 +3,7 @@
  * host_test.c
  *		Unit tests of src/host.c, as a program that prints TAP.
  *
- *		cc -I$(pg_config --includedir-server) -Isrc \
+ *		cc -I$(pg_config --includedir-server) -iquote src \
  *			test/unit/host_test.c src/host.c
  *
  * Arguments, both optional: the folder of the recorded trees, and how many

@@ -3,7 +3,7 @@
  * load_test.c
  *		Unit tests of src/load.c, as a program that prints TAP.
  *
- *		cc -I$(pg_config --includedir-server) -Isrc -Itest/unit \
+ *		cc -I$(pg_config --includedir-server) -iquote src -Itest/unit \
  *			test/unit/load_test.c src/load.c -lm
  *
  * Needs the server's headers, links nothing of the server.

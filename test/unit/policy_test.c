@@ -3,7 +3,7 @@
  * policy_test.c
  *		Unit tests of src/policy.c, as a program that prints TAP.
  *
- *		cc -I$(pg_config --includedir-server) -Isrc -Itest/unit \
+ *		cc -I$(pg_config --includedir-server) -iquote src -Itest/unit \
  *			test/unit/policy_test.c src/policy.c
  *
  * Needs the server's headers, links nothing of the server.
