@@ -223,9 +223,9 @@ pgadm_errors_log_summary(void)
 	/* One line, so the counts are not put into a DETAIL. */
 	if (total > 0)
 		ereport(LOG_SERVER_ONLY,
-				(errmsg_plural("admission control refused " UINT64_FORMAT " request: %s",
-							   "admission control refused " UINT64_FORMAT " requests: %s",
-							   (unsigned long) total, total, counts.data),
+				(errmsg_plural("admission control refused %llu request: %s",
+							   "admission control refused %llu requests: %s",
+							   (unsigned long) total, (unsigned long long) total, counts.data),
 				 errhidestmt(true), errhidecontext(true)));
 	pfree(counts.data);
 }

@@ -100,8 +100,8 @@ describe_cpu_time(const PgAdmCpuConsumer *consumers)
 	initStringInfo(&text);
 	appendStringInfoString(&text, _("Most CPU time since the last sample:"));
 	for (int i = 0; i < PGADM_CPU_NCONSUMERS && consumers[i].pid != 0; i++)
-		appendStringInfo(&text, "%s PID %d (" INT64_FORMAT " ms)", i > 0 ? "," : "",
-						 consumers[i].pid, consumers[i].busy_us / 1000);
+		appendStringInfo(&text, "%s PID %d (%lld ms)", i > 0 ? "," : "",
+						 consumers[i].pid, (long long) (consumers[i].busy_us / 1000));
 	if (consumers[0].pid == 0)
 		appendStringInfoString(&text, _(" none"));
 	appendStringInfoChar(&text, '.');
@@ -119,8 +119,8 @@ describe_charge(void)
 
 	if (pid == 0)
 		return pstrdup(_("No query has been charged any memory."));
-	return psprintf(_("Most memory charged: PID %d (" INT64_FORMAT " kB)."),
-					pid, memory / 1024);
+	return psprintf(_("Most memory charged: PID %d (%lld kB)."),
+					pid, (long long) (memory / 1024));
 }
 
 static void
