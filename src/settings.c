@@ -151,29 +151,21 @@ assign_exempt_roles(const char *newval, void *extra)
 }
 
 /*
- * Parse a list of kinds of statements into a set of them.
+ * Add kinds of statements, by name, to a set of them.
  */
 static bool
-check_statements(char **newval, void **extra, GucSource source)
+collect_statements(const List *names, int *statements)
 {
-	char	   *copy = pstrdup(*newval);
-	List	   *names;
 	ListCell   *lc;
-	int			statements = 0;
 
-	if (!SplitIdentifierString(copy, ',', &names))
-	{
-		GUC_check_errdetail("List syntax is invalid.");
-		return false;
-	}
 	foreach(lc, names)
 	{
 		const char *name = (const char *) lfirst(lc);
 
 		if (strcmp(name, "read") == 0)
-			statements |= PGADM_LOAD_STATEMENT_READ;
+			*statements |= PGADM_LOAD_STATEMENT_READ;
 		else if (strcmp(name, "write") == 0)
-			statements |= PGADM_LOAD_STATEMENT_WRITE;
+			*statements |= PGADM_LOAD_STATEMENT_WRITE;
 		else
 		{
 			GUC_check_errdetail("Unrecognized key word: \"%s\".", name);
@@ -181,8 +173,28 @@ check_statements(char **newval, void **extra, GucSource source)
 			return false;
 		}
 	}
+	return true;
+}
+
+/*
+ * Parse a list of kinds of statements into a set of them.
+ */
+static bool
+check_statements(char **newval, void **extra, GucSource source)
+{
+	char	   *copy = pstrdup(*newval);
+	List	   *names;
+	int			statements = 0;
+	bool		valid = SplitIdentifierString(copy, ',', &names);
+
+	if (valid)
+		valid = collect_statements(names, &statements);
+	else
+		GUC_check_errdetail("List syntax is invalid.");
 	list_free(names);
 	pfree(copy);
+	if (!valid)
+		return false;
 
 	*extra = PGADM_GUC_MALLOC(sizeof(int));
 	if (*extra == NULL)
