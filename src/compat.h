@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *		Differences between the PostgreSQL versions we build on.
+ *		Differences between the PostgreSQL versions we build on, and what we
+ *		read of its internals.
  *
  * This is the only file that may test PG_VERSION_NUM.
  *
@@ -15,7 +16,9 @@
 #ifndef PGADM_COMPAT_H
 #define PGADM_COMPAT_H
 
+#include "port/atomics.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/wait_event.h"
 
@@ -71,6 +74,16 @@ pgadm_lwlock_tranche_new(const char *name)
 #else
 #define PGADM_GUC_MALLOC(size)	malloc(size)
 #endif
+
+/*
+ * A value that changes whenever an LWLock is taken or released, to be compared
+ * with another and nothing else: what its bits mean is for lwlock.c only.
+ */
+static inline uint32
+pgadm_lwlock_state(const LWLock *lock)
+{
+	return pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &lock->state));
+}
 
 /* Does anybody wait for this lock?  Its partition must be locked. */
 static inline bool

@@ -88,11 +88,11 @@ lock_queue(Wakeups *wakeups)
 	wakeups->n = 0;
 	while (spins < LOCK_SPINS)
 	{
-		uint32		state = pg_atomic_read_u32(&lock->state);
+		uint32		state = pgadm_lwlock_state(lock);
 
 		if (LWLockConditionalAcquire(lock, LW_EXCLUSIVE))
 			return;
-		while (spins++ < LOCK_SPINS && pg_atomic_read_u32(&lock->state) == state)
+		while (spins++ < LOCK_SPINS && pgadm_lwlock_state(lock) == state)
 			SPIN_DELAY();
 	}
 	LWLockAcquire(lock, LW_EXCLUSIVE);
