@@ -1283,40 +1283,15 @@ pgadm_host_process(const PgAdmHost *host, int pid, PgAdmHostProcess *process)
 	return pgadm_host_parse_process(text, len, process);
 }
 
-int
-pgadm_host_sched_open(const PgAdmHost *host, int pid)
-{
-	char		name[MAXPGPATH];
-
-	return process_file(name, pid, "/schedstat") ?
-		open_file(host->root, name) : -1;
-}
-
-/*
- * A read at offset 0 makes the kernel write the file anew.
- */
-bool
-pgadm_host_sched_read(int fd, PgAdmHostSched *sched)
-{
-	char		text[128];
-	ssize_t		len;
-
-	do
-	{
-		len = pread(fd, text, sizeof(text), 0);
-	} while (len < 0 && errno == EINTR);
-	return len > 0 && pgadm_host_parse_sched(text, len, sched);
-}
-
 bool
 pgadm_host_sched(const PgAdmHost *host, int pid, PgAdmHostSched *sched)
 {
-	int			fd = pgadm_host_sched_open(host, pid);
-	bool		known;
+	char		name[MAXPGPATH];
+	char		text[SMALL_FILE];
+	size_t		len;
 
-	if (fd < 0)
+	if (!process_file(name, pid, "/schedstat"))
 		return false;
-	known = pgadm_host_sched_read(fd, sched);
-	close(fd);
-	return known;
+	len = read_file(host->root, name, text, sizeof(text));
+	return pgadm_host_parse_sched(text, len, sched);
 }

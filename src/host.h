@@ -132,14 +132,6 @@ extern bool pgadm_host_sched(const PgAdmHost *host, int pid,
 							 PgAdmHostSched *sched);
 
 /*
- * The same for those who look often: a descriptor (-1: could not be opened)
- * that stays open costs a fifth.  It keeps to the process that it was opened
- * for: once that is gone every read fails, whoever got its pid.  close() it.
- */
-extern int	pgadm_host_sched_open(const PgAdmHost *host, int pid);
-extern bool pgadm_host_sched_read(int fd, PgAdmHostSched *sched);
-
-/*
  * Parsers.  A line counts only if it ends as it should: the kernel writes all
  * of these with a newline, so that a text that was cut gives no number.
  */
