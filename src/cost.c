@@ -611,7 +611,7 @@ collected_bytes(double rows, double value)
 
 /* Types whose values a sort keeps in the slot. */
 static bool
-is_by_value(Oid type)
+is_type_by_value(Oid type)
 {
 	switch (type)
 	{
@@ -631,6 +631,22 @@ is_by_value(Oid type)
 		default:
 			return false;
 	}
+}
+
+/*
+ * Does a sort by that column alone keep its values in the slot?  exprType()
+ * would have to look in the catalog for the type of a subplan that makes an
+ * array, and may find none; but arrays are never kept there.
+ */
+static bool
+is_by_value(const TargetEntry *column)
+{
+	const Node *expr = (const Node *) column->expr;
+
+	if (IsA(expr, SubPlan) &&
+		((const SubPlan *) expr)->subLinkType == ARRAY_SUBLINK)
+		return false;
+	return is_type_by_value(exprType(expr));
 }
 
 /* ------------------------------------------------------------------------
@@ -775,7 +791,7 @@ sort_node_bytes(const Plan *plan, double rows, CostWalk *walk, PgAdmCostBasis *b
 		rows = Min(rows, 2 * walk->bound + 1);
 
 	if (list_length(plan->targetlist) == 1 && IsA(plan, Sort) &&
-		is_by_value(exprType((Node *) linitial_node(TargetEntry, plan->targetlist)->expr)))
+		is_by_value(linitial_node(TargetEntry, plan->targetlist)))
 		chunk = 0;
 	else
 		chunk = bounded ? chunk_bytes(chunk) : chunk + SORT_CHUNK_HEADER;
@@ -1028,7 +1044,7 @@ static void
 add_to_shape(const Aggref *aggref, AggShape *shape)
 {
 	bool		by_value = list_length(aggref->args) == 1 &&
-		is_by_value(exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr));
+		is_by_value(linitial_node(TargetEntry, aggref->args));
 	double		value;
 
 	shape->states++;
@@ -1246,7 +1262,7 @@ charge_subplan_result(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 		charge_hashed_subplan(subplan, plan, walk);
 	else if (subplan->subLinkType == ARRAY_SUBLINK)
 	{
-		double		value = is_by_value(subplan->firstColType) ? 0 : plan->plan_width;
+		double		value = is_type_by_value(subplan->firstColType) ? 0 : plan->plan_width;
 
 		bytes = collected_bytes(rows_of(plan), value);
 		charge_as(walk, &array_subplan_rule, plan, bytes, walk->processes,
