@@ -680,7 +680,6 @@ charge_as(CostWalk *walk, const NodeRule *rule, const Plan *plan,
 		  double bytes, int processes, PgAdmCostBasis basis)
 {
 	walk->memory += bytes * processes;
-	walk->cost->operators++;
 
 	if (walk->operators != NULL)
 	{
@@ -688,7 +687,6 @@ charge_as(CostWalk *walk, const NodeRule *rule, const Plan *plan,
 
 		entry.name = rule->name;
 		entry.why = rule->why;
-		entry.tag = plan ? nodeTag(plan) : T_Invalid;
 		entry.plan_node_id = plan ? plan->plan_node_id : -1;
 		entry.processes = processes;
 		entry.basis = basis;
@@ -1012,7 +1010,6 @@ charge_gather(const Plan *plan, CostWalk *walk)
 		workers = ((const GatherMerge *) plan)->num_workers;
 		bytes += workers * MERGE_BUFFER_TUPLES * chunk_bytes(tuple_bytes(plan));
 	}
-	walk->cost->parallel = true;
 	walk->cost->workers += workers;
 
 	for (int segment = 1; area < walk->shared_area; segment++)
@@ -1553,11 +1550,8 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 		walk_other_subplans(&walk);
 
 	if (walk.memory > 0 || cost->plan_cost >= EXECUTOR_MIN_COST)
-	{
 		charge_as(&walk, &executor_rule, NULL, EXECUTOR_BYTES + walk.executor, 1,
 				  PGADM_COST_UNLIMITED);
-		cost->operators--;
-	}
 	cost->memory = (int64) Min(ceil(walk.memory), (double) PGADM_COST_MAX_MEMORY);
 }
 
@@ -1671,6 +1665,4 @@ pgadm_cost_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
 	memset(cost, 0, sizeof(PgAdmQueryCost));
 	cost->workers = 1 + Max(parallel_workers, 0);
 	cost->memory = maintenance_work_mem_kb * 1024;
-	cost->operators = 1;
-	cost->parallel = cost->workers > 1;
 }

@@ -36,8 +36,6 @@ typedef struct PgAdmQueryCost
 	int			workers;		/* 1 + planned parallel workers */
 	int64		memory;			/* bytes; 0: no operator keeps tuples */
 	double		plan_cost;		/* the planner's total cost */
-	int			operators;		/* things kept by operators, see the list */
-	bool		parallel;		/* has a Gather or Gather Merge */
 } PgAdmQueryCost;
 
 /* What made an operator's figure. */
@@ -54,10 +52,9 @@ typedef struct PgAdmCostOperator
 {
 	const char *name;			/* as EXPLAIN names it */
 	const char *why;			/* what it keeps */
-	NodeTag		tag;			/* of the plan node, or of the subplan's whose
-								 * rows are kept; T_Invalid: the executor's
-								 * own state */
-	int			plan_node_id;	/* likewise; -1: the executor's own state */
+	int			plan_node_id;	/* of the plan node, or of the subplan's whose
+								 * rows are kept; -1: the executor's own
+								 * state */
 	int			processes;		/* that keep it; 1 for what they share */
 	PgAdmCostBasis basis;
 	int64		memory;			/* bytes, all processes together */
