@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cost.c
- *	  What a plan can take: PlannedStmt -> workers and memory.
+ *		What a plan can take: PlannedStmt -> workers and memory.
  *
  * A query needs 1 + its planned parallel workers, and the memory of every
  * operator that keeps tuples.  An operator keeps its estimated rows, at their
@@ -27,6 +27,11 @@
  * transition tables; results that a portal holds (WITH HOLD, RETURNING); the
  * generated code of JIT; a parallel worker's caches, as little as a backend's.
  *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/cost.c
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -37,12 +42,11 @@
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
+#include "cost.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
-
-#include "cost.h"
 
 /*
  * The planner's rows are taken this many times before anything else.  Those of a

@@ -1,10 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * cost.h
- *	  What a plan can take: PlannedStmt -> workers and memory.
+ *		What a plan can take: PlannedStmt -> workers and memory.
  *
  * Pure: reads the plan and its arguments, nothing else, and changes nothing.
  * See cost.c for what is charged and why.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/cost.h
  *
  *-------------------------------------------------------------------------
  */

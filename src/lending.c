@@ -15,10 +15,10 @@
  *
  * Some libraries wait for a remote server without telling PostgreSQL: dblink
  * did, in older minor versions, and so does whatever a function in Perl or
- * Python connects to, or a program that COPY runs.  So a process without any wait event is asked for at the kernel:
- * if it is asleep and has not run at all meanwhile, it waits as well.  A wait
- * for a disk is none of these, and where the kernel does not tell, nothing is
- * lent.
+ * Python connects to, or a program that COPY runs.  So a process without any
+ * wait event is asked for at the kernel: if it is asleep and has not run at all
+ * meanwhile, it waits as well.  A wait for a disk is none of these, and where
+ * the kernel does not tell, nothing is lent.
  *
  * Locking: runs in the sampler only.  What another backend waits for is read
  * from its PGPROC without a lock, as pg_stat_activity does; a stale answer is

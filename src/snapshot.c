@@ -16,9 +16,9 @@
  * PortalRunUtility() took; without it the portal's is made again on demand.
  *
  * The catalog snapshot that planning has left goes too, since it would hold
- * back vacuum just as well.  Callers must make sure
- * that they are not inside any other statement: popping the snapshot of a
- * caller that catches an error of the wait would leave it without one.
+ * back vacuum just as well.  Callers must make sure that they are not inside
+ * any other statement: popping the snapshot of a caller that catches an error
+ * of the wait would leave it without one.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
