@@ -47,7 +47,12 @@ ISOLATION = queue locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
 TAP_TESTS = 1
 PROVE_TESTS ?= test/t/*.pl
-PROVE_FLAGS += -I test/perl
+
+# The library that 402_breakers.pl loads is built in its folder, and stays there.
+ifdef TAP_TESTS
+REGRESS_PREP = test-monitors
+endif
+EXTRA_CLEAN = $(addprefix $(srcdir)/test/modules/monitors/, *.o *.so *.bc)
 
 # ASSERTIONS=1 checks the invariants of the shared state at every change.
 ifdef ASSERTIONS
@@ -58,6 +63,13 @@ SHLIB_LINK += $(filter -lm, $(LIBS))
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# Not PROVE_FLAGS, which Makefile.global clears: it is for whoever calls make.
+PG_PROVE_FLAGS += -I test/perl
+
+.PHONY: test-monitors
+test-monitors:
+	$(MAKE) -C $(srcdir)/test/modules/monitors with_llvm=no
 
 # Every object depends on every header: they are few, and a stale object would
 # have another idea of the shared memory.

@@ -3,9 +3,12 @@
 use strict;
 use warnings;
 
+use File::Basename;
 use PgAdmission;
 use PostgreSQL::Test::Utils;
 use Test::More;
+
+my $folder = dirname(__FILE__) . '/../tpch';
 
 my $node = new_server(
 	'tpch',
@@ -18,14 +21,14 @@ my $scale = $ENV{PGADM_TPCH_SCALE} || 0.02;
 $node->command_ok(
 	[
 		'psql', '-Xq', '-d', $node->connstr('postgres') . ' user=app',
-		'-v', "scale=$scale", '-f', 'tpch/data.sql'
+		'-v', "scale=$scale", '-f', "$folder/data.sql"
 	],
 	'data of TPC-H');
 
 # Queries by number
 my @queries;
 {
-	my $text = slurp_file('tpch/queries.sql');
+	my $text = slurp_file("$folder/queries.sql");
 
 	while ($text =~ /^-- Q(\d+): [^\n]*\n(.*?)(?=^-- Q\d|\z)/msg)
 	{

@@ -1,15 +1,24 @@
 # Circuit breakers: built-in, of another extension, and tripped by hand.
+#
+# The other extension is test/modules/monitors, loaded from where it is built.
 
 use strict;
 use warnings;
 
+use Cwd 'abs_path';
+use File::Basename;
 use PgAdmission;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+my $monitors = abs_path(dirname(__FILE__) . '/../modules/monitors') . '/pgadm_test_monitors';
+
+plan skip_all => 'test/modules/monitors is not built; "make installcheck" does that'
+  unless -f "$monitors.so";
+
 my $node = new_server(
 	'breakers',
-	'shared_preload_libraries' => "'pg_admission, pgadm_test_monitors'",
+	'shared_preload_libraries' => qq('pg_admission, "$monitors"'),
 	'pg_admission.sample_interval' => 100,
 	'autovacuum' => 'off',
 	'wal_level' => 'replica',
@@ -337,7 +346,7 @@ $node->stop;
 
 # The other order of libraries
 
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pgadm_test_monitors, pg_admission'\n");
+$node->append_conf('postgresql.conf', qq(shared_preload_libraries = '"$monitors", pg_admission'\n));
 $node->start;
 ok(wait_for_breaker('fed', 'threshold', 10), 'a monitor may be registered before pg_admission is loaded');
 feed(10);
