@@ -28,7 +28,7 @@ AS 'MODULE_PATHNAME', 'pgadm_status_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_admission_status() IS
-'state of admission control now; use the view of the same name';
+'state of admission control now; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_admission_status AS
     SELECT * FROM pg_admission_status();
@@ -91,7 +91,7 @@ AS 'MODULE_PATHNAME', 'pgadm_queries_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_admission_queries() IS
-'queries that run or wait for admission; use the view of the same name';
+'queries that run or wait for admission; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_admission_queries AS
     SELECT q.pid, a.usename, a.datname, a.application_name, q.state,
@@ -170,7 +170,7 @@ AS 'MODULE_PATHNAME', 'pgadm_statistics_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_stat_admission() IS
-'cumulative statistics of admission control; use the view of the same name';
+'cumulative statistics of admission control; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_stat_admission AS
     SELECT * FROM pg_stat_admission();
@@ -258,7 +258,7 @@ AS 'MODULE_PATHNAME', 'pgadm_roles_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_stat_admission_roles() IS
-'cumulative statistics of admission control by role and database; use the view of the same name';
+'cumulative statistics of admission control by role and database; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_stat_admission_roles AS
     SELECT s.usesysid, r.rolname AS usename, s.datid, d.datname,
@@ -310,7 +310,7 @@ AS 'MODULE_PATHNAME', 'pgadm_memory_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_stat_admission_memory() IS
-'charges compared with what queries really had allocated; use the view of the same name';
+'charges compared with what queries really had allocated; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_stat_admission_memory AS
     SELECT * FROM pg_stat_admission_memory();
@@ -362,7 +362,7 @@ AS 'MODULE_PATHNAME', 'pgadm_load_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 6000;
 
 COMMENT ON FUNCTION pg_admission_load() IS
-'the last samples of the server''s load; use the view of the same name';
+'the last samples of the server''s load; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_admission_load AS
     SELECT * FROM pg_admission_load();
@@ -411,7 +411,7 @@ AS 'MODULE_PATHNAME', 'pgadm_breakers_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_admission_breakers() IS
-'the circuit breakers; use the view of the same name';
+'the circuit breakers; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_admission_breakers AS
     SELECT * FROM pg_admission_breakers();
@@ -452,7 +452,7 @@ AS 'MODULE_PATHNAME', 'pgadm_warnings_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_admission_warnings() IS
-'the active overload warnings; use the view of the same name';
+'the active overload warnings; use the view of the same name (since 1.0)';
 
 CREATE VIEW pg_admission_warnings AS
     SELECT * FROM pg_admission_warnings();
