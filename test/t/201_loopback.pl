@@ -16,7 +16,6 @@ my ($host, $port) = ($node->host, $node->port);
 if ($node->safe_psql('postgres',
 		q{SELECT count(*) FROM pg_available_extensions WHERE name IN ('dblink', 'postgres_fdw')}) != 2)
 {
-	server_is_idle($node);
 	$node->stop;
 	plan skip_all => 'dblink or postgres_fdw is not installed';
 }

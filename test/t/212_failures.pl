@@ -13,7 +13,7 @@ my $count = 'SELECT count(*) FROM t';
 
 if (admin($node)->query('SHOW pg_admission.fail_at')->{state} ne '00000')
 {
-	server_is_idle($node);
+	admin($node)->quit;
 	$node->stop;
 	plan skip_all => 'not a build with assertions';
 }
