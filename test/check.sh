@@ -178,7 +178,7 @@ own_includes()
 
 	for ((i = 0; i < ${#found[@]}; i++)); do
 		while read -r header; do
-			case " ${found[*]} " in
+			case " ${found[*]:1} " in
 				*" src/$header "*) ;;
 				*) [ ! -f "src/$header" ] || found+=("src/$header") ;;
 			esac
