@@ -10,7 +10,8 @@
 #		src/						builds, and the rules about includes
 #		test/unit/*_test.c			programs that print TAP; linked with src/*.c
 #									of their name, or with what a line
-#									"Links: src/a.c src/b.c" says
+#									"Links: src/a.c src/b.c" says, if that
+#									names any
 #		sql/*.sql, expected/		pg_regress, in the order of the Makefile
 #		test/isolation/specs/		isolation tests, likewise
 #		test/pgtap/*.sql			pgTAP, each in a database of its own
@@ -280,12 +281,15 @@ run_unit()
 	cd "$WORK/source" || return
 	for file in test/unit/*_test.c; do
 		name=$(basename "$file" .c)
-		sources=$(sed -n 's/.*Links://p' "$file" | grep -oE 'src/[a-z_]+\.c') ||
-			sources=src/${name%_test}.c
+		sources=src/${name%_test}.c
+		if grep -q 'Links:' "$file"; then
+			sources=$(sed -n 's/.*Links://p' "$file" | search -oE 'src/[a-z_]+\.c')
+		fi
 		# src has a limits.h, which is not for those who want the system's
 		# shellcheck disable=SC2206
 		compile=(gcc -std=gnu99 -g -O1 -Wall -Werror -D_GNU_SOURCE $flags
-			-isystem "$("$PG_CONFIG" --includedir-server)" -iquote src -Itest/unit
+			-isystem "$("$PG_CONFIG" --includedir-server)"
+			-isystem "$("$SYSTEM_PG_CONFIG" --includedir)" -iquote src -Itest/unit
 			-o "$WORK/unit/$name" "$file" $sources -lm)
 		if ! as_user "${compile[@]}" >"$WORK/unit-$name.log" 2>&1; then
 			fail "$name: does not compile"

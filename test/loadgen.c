@@ -20,7 +20,7 @@
  * One thread does all of this, over nonblocking connections.  PQcancel()
  * blocks, so a few threads more do nothing but that.
  *
- * Copyright (c) 2025, pg_admission contributors
+ * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
  *	  test/loadgen.c
@@ -48,7 +48,7 @@
 #define CANCEL_THREADS		16
 #define CONNECT_TIMEOUT		30.0	/* seconds, for all connections */
 #define RECONNECT_DELAY		0.1
-#define DRAIN_TIMEOUT		10.0
+#define DRAIN_TIMEOUT		10.0	/* after the last deadline */
 #define MAX_SQLSTATES		64
 #define REFUSED_SQLSTATE	"53A01"
 #define CANCELLED_SQLSTATE	"57014"
@@ -169,6 +169,7 @@ static Results results;
 /* Seconds of the monotonic clock. */
 static double measure_from;
 static double measure_to;
+static double drain_to;
 static double next_arrival;
 
 static unsigned short random_state[3];
@@ -645,12 +646,18 @@ take_closed_loop_arrivals(double now)
 	}
 }
 
-/* Clients give up what has not been answered by its deadline. */
+/*
+ * Clients give up what has not been answered by its deadline.  Calibrating
+ * there is none, but what is still not answered at the very end is given up,
+ * lest it be missing from the report.
+ */
 static void
 give_up_late(double now)
 {
 	double		oldest = now - options.deadline;
 
+	if (options.calibrate && now > drain_to)
+		oldest = now;
 	while (backlog.head < backlog.tail &&
 		   backlog.arrivals[backlog.head] < oldest)
 		count_timeout(backlog.arrivals[backlog.head++], false);
@@ -829,6 +836,9 @@ run_load(void)
 	random_state[2] = (unsigned short) (options.seed >> 16);
 	measure_from = now + options.warmup;
 	measure_to = measure_from + options.duration;
+	drain_to = measure_to + DRAIN_TIMEOUT;
+	if (!options.calibrate)
+		drain_to += options.deadline;
 	next_arrival = now;
 
 	for (;;)
@@ -842,7 +852,7 @@ run_load(void)
 		connect_again(now);
 		send_backlog(now);
 		if (now >= measure_to && backlog.head == backlog.tail &&
-			(all_clients_idle() || now > measure_to + DRAIN_TIMEOUT))
+			(all_clients_idle() || now > drain_to))
 			break;
 		wait_and_receive(next_event(now));
 	}
@@ -979,12 +989,14 @@ usage(void)
 		   "                         timeout, cancel or nothing (default timeout)\n"
 		   "  -s, --seed=NUM         seed of the arrivals (default %ld)\n"
 		   "  -C, --calibrate        closed loop: each connection asks again when answered;\n"
-		   "                         neither rate nor deadline apply\n"
+		   "                         neither rate nor deadline apply, but %g s after the\n"
+		   "                         time measured clients give up\n"
 		   "  -f, --format=FORMAT    human, tsv or json (default human)\n"
 		   "  -H, --header           with tsv: a line with the columns' names first\n"
 		   "  -h, --help             show this help, then exit\n\n",
 		   options.rate, options.duration, options.warmup,
-		   options.deadline * 1000, options.connections, options.seed);
+		   options.deadline * 1000, options.connections, options.seed,
+		   DRAIN_TIMEOUT);
 	printf("Arrivals are a Poisson process: they do not wait for each other's answers.\n"
 		   "An arrival that finds no idle connection waits for one in the client.\n\n"
 		   "When a client gives up, its query counts as a timeout, whatever the server\n"
