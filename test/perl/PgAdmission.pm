@@ -105,7 +105,8 @@ sub reload_with
 	$node->reload;
 	foreach my $client (@idle)
 	{
-		usleep(5_000) while $client->load_time eq $loaded{ $client->{pid} };
+		wait_until(sub { $client->load_time ne $loaded{ $client->{pid} } })
+		  or die 'a client has not read its configuration again';
 	}
 	return 1 unless defined $columns;
 	return wait_for($node, "SELECT $columns FROM pg_admission_status", $expected);
