@@ -43,6 +43,8 @@ passed=0
 failures=()
 skips=()
 server=
+group=
+terminal=
 reported=
 
 usage()
@@ -110,10 +112,27 @@ count_tap()
 	[ "$count" -eq 0 ] || say "  passed  $name ($count)"
 }
 
-# Run a command as the ordinary user, for no longer than it may take.
+# Run a command as the ordinary user, for no longer than it may take.  It is a
+# process group of its own, so that all that it has started can be ended with
+# it; Ctrl-C does not get there, but ends wait, and then finish() ends it.
 limited()
 {
-	as_user timeout --foreground -k 10 "$TIME_LIMIT" "$@" </dev/null
+	local rc=0
+
+	set -m
+	as_user timeout --foreground -k 10 "$TIME_LIMIT" "$@" </dev/null &
+	group=$!
+	set +m
+	wait "$group" || rc=$?
+	end_limited
+	return "$rc"
+}
+
+# End what limited() runs, or what that has left behind.
+end_limited()
+{
+	[ -z "$group" ] || kill -KILL -- "-$group" 2>/dev/null || true
+	group=
 }
 
 # ---- building -------------------------------------------------------------
@@ -614,12 +633,16 @@ report()
 	[ ${#failures[@]} -eq 0 ]
 }
 
-# However it ends, it says what came of it.
+# However it ends, it says what came of it: not in the log of the test that a
+# signal came in.
 finish()
 {
 	local rc=$?
 
 	set +e
+	trap '' HUP INT TERM
+	exec >&"$terminal"
+	end_limited
 	if [ -z "$reported" ]; then
 		fail "check.sh ended early, with exit code $rc"
 		report
@@ -647,6 +670,7 @@ main()
 	unset MAKEFLAGS MAKELEVEL MFLAGS PGDATABASE PGDATA PGHOST PGHOSTADDR \
 		PGOPTIONS PGPASSFILE PGPASSWORD PGPORT PGSERVICE PGSSLMODE PGUSER
 	make_workdir
+	exec {terminal}>&1
 	trap finish EXIT
 	install_packages
 	private_postgres
