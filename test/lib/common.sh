@@ -85,10 +85,20 @@ as_user()
 
 # ---- the temporary folder -------------------------------------------------
 
-# Make $WORK, and see to it that it goes, whichever way the script ends.
+# Make $WORK, and see to it that it goes, whichever way the script ends.  Neither
+# make, which includes PostgreSQL's makefiles from there, nor PostgreSQL::Test
+# can quote a name, so none is taken that would have to be quoted anywhere.
 make_workdir()
 {
-	WORK=$(mktemp -d "${TMPDIR:-/tmp}/pg_admission.XXXXXX")
+	local parent=${TMPDIR:-/tmp}
+
+	case $parent in
+		*[![:alnum:]/._+-]*)
+			die "cannot work in \"$parent\": set TMPDIR to a folder without" \
+				"blanks, quotes and the like in its name"
+			;;
+	esac
+	WORK=$(mktemp -d "$parent/pg_admission.XXXXXX")
 	trap cleanup EXIT
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
