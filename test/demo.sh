@@ -46,6 +46,8 @@ EOT
 
 parse_options()
 {
+	local number
+
 	while [ $# -gt 0 ]; do
 		case $1 in
 			-h | --help)
