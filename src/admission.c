@@ -103,18 +103,36 @@ static struct
 }			planned_draw;
 
 /*
- * Does this happen outside of any statement of the client?  That is so for
- * deferred triggers at commit.  A function called by the fast path has no
- * portal either, but is a client's request; not the triggers at the commit that
- * follows, which are fired by no statement.
+ * In how many triggers are we?
+ */
+static int
+trigger_depth(void)
+{
+	return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, (Datum) 0));
+}
+
+/*
+ * Is this the request of a client that calls a function by the fast path?  Only
+ * what the backend shows tells, if it shows anything.
+ */
+static bool
+may_be_fastpath(void)
+{
+	return MyBEEntry != NULL &&
+		(MyBEEntry->st_state == STATE_FASTPATH || MyBEEntry->st_state == STATE_DISABLED);
+}
+
+/*
+ * Does this happen because a transaction commits?  Deferred triggers are fired by
+ * no statement, then: they have no portal, or come directly from CALL or DO.  A
+ * function called by the fast path has no portal either, but is no trigger.
  */
 static bool
 is_at_commit(void)
 {
-	if (frame.depth > 0 || ActivePortal != NULL)
-		return false;
-	return MyBEEntry == NULL || MyBEEntry->st_state != STATE_FASTPATH ||
-		DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, (Datum) 0)) > 0;
+	if (frame.depth > 0)
+		return frame.may_commit && trigger_depth() > frame.trigger_depth;
+	return ActivePortal == NULL && (!may_be_fastpath() || trigger_depth() > 0);
 }
 
 /*
@@ -127,11 +145,26 @@ pgadm_admission_enter(bool covered)
 	PgAdmFrame	outer = frame;
 
 	frame.covered |= covered || is_at_commit();
+	frame.may_commit = false;
 	if (frame.depth++ == 0)
 	{
 		frame.session_user = GetSessionUserId();
 		pgadm_cpu_begin_statement();
 	}
+	return outer;
+}
+
+/*
+ * The same for a utility command.
+ */
+PgAdmFrame
+pgadm_admission_enter_utility(bool covered, const Node *stmt)
+{
+	PgAdmFrame	outer = pgadm_admission_enter(covered);
+
+	frame.may_commit = IsA(stmt, CallStmt) || IsA(stmt, DoStmt);
+	if (frame.may_commit)
+		frame.trigger_depth = trigger_depth();
 	return outer;
 }
 

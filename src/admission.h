@@ -28,6 +28,8 @@ typedef struct PgAdmFrame
 	int			depth;			/* statements around whatever comes next */
 	bool		covered;		/* admitted, or at commit: nested ones pass */
 	bool		planning;		/* the planner runs: nested ones pass */
+	bool		may_commit;		/* CALL or DO, which may commit inside */
+	int			trigger_depth;	/* when that began */
 	Oid			session_user;	/* of the outermost statement */
 } PgAdmFrame;
 
@@ -47,6 +49,7 @@ typedef struct PgAdmJudgement
 } PgAdmJudgement;
 
 extern PgAdmFrame pgadm_admission_enter(bool covered) pg_attribute_hot;
+extern PgAdmFrame pgadm_admission_enter_utility(bool covered, const Node *stmt);
 extern PgAdmFrame pgadm_admission_enter_planner(void) pg_attribute_hot;
 extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
 

@@ -15,7 +15,8 @@
  * A cursor keeps the buffer pinned that it was last in, and VACUUM or the
  * startup process of a standby may wait for that, with locks of their own.
  * There the edge is known at one end only: if anybody waits for a pin, whoever
- * has a cursor open may be the one waited for.
+ * has a cursor open may be the one waited for.  It is the same with snapshots,
+ * for which a deferrable transaction and the startup process wait.
  *
  * Locking: takes the lock manager's partition locks, shared, one at a time,
  * and must be called without pg_admission's own lock.  What others wait for is
@@ -48,18 +49,38 @@ held_and_wanted(const PROCLOCK *proclock)
 }
 
 /*
- * Does anybody wait until a buffer is pinned by nobody else?  Who pins it
- * cannot be asked.
+ * Does that process wait until nobody has a buffer pinned, or a snapshot, or
+ * works with temporary files?  Whom it waits for cannot be asked.
  */
 static bool
-pin_is_wanted(void)
+waits_for_some(uint32 wait_event, bool may_pin, bool has_snapshot)
 {
+	switch (wait_event)
+	{
+		case WAIT_EVENT_SAFE_SNAPSHOT:
+		case WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT:
+		case WAIT_EVENT_RECOVERY_CONFLICT_TABLESPACE:
+			return has_snapshot;
+		default:
+			return may_pin && (wait_event & 0xFF000000) == PG_WAIT_BUFFER_PIN;
+	}
+}
+
+/*
+ * Does anybody wait like that, maybe for this backend?
+ */
+static bool
+may_be_waited_for(bool may_pin)
+{
+	bool		has_snapshot = TransactionIdIsValid(MyProc->xmin);
+
 	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
 	{
 		PGPROC	   *proc = GetPGProcByNumber(i);
 
 		if (proc->pid != 0 &&
-			(*(volatile uint32 *) &proc->wait_event_info & 0xFF000000) == PG_WAIT_BUFFER_PIN)
+			waits_for_some(*(volatile uint32 *) &proc->wait_event_info,
+						   may_pin, has_snapshot))
 			return true;
 	}
 
@@ -67,13 +88,13 @@ pin_is_wanted(void)
 }
 
 /*
- * Does anybody wait for a lock that this backend holds, or for a buffer that
- * it may have pinned?
+ * Does anybody wait for a lock that this backend holds, or for its snapshot, or
+ * for a buffer that it may have pinned?
  */
 bool
 pgadm_blocking_anybody(bool may_pin)
 {
-	if (may_pin && pin_is_wanted())
+	if (may_be_waited_for(may_pin))
 		return true;
 
 	for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)

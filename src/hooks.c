@@ -181,7 +181,8 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 	DeclareCursorStmt *declare = IsA(pstmt->utilityStmt, DeclareCursorStmt) ?
 		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
 	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt, context);
-	PgAdmFrame	outer = pgadm_admission_enter(admission != NULL);
+	PgAdmFrame	outer = pgadm_admission_enter_utility(admission != NULL,
+														  pstmt->utilityStmt);
 	PgAdmGrantLevel level;
 
 	PG_TRY();

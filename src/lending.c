@@ -66,11 +66,15 @@ static struct
 static int64 looked_at = 0;
 
 /*
- * Is that a wait for something outside of this server's CPUs and disks?
+ * Is that a wait for something outside of this server's CPUs and disks?  Of
+ * class IPC there are two, for the remote servers of an Append and for a standby.
  */
 static bool
 is_outside(uint32 wait_event)
 {
+	if (wait_event == WAIT_EVENT_APPEND_READY || wait_event == WAIT_EVENT_SYNC_REP)
+		return true;
+
 	switch (WAIT_CLASS(wait_event))
 	{
 		case PG_WAIT_LOCK:
@@ -141,10 +145,10 @@ look_at_process(const PgAdmSlot *slot, const PGPROC *proc, Sight *sight)
 	sight->wait_event = wait_event_of(proc);
 	if (sight->wait_event == 0)
 		sight->waits = is_asleep(slot->pid, &sight->cpu);
-	else if (WAIT_CLASS(sight->wait_event) == PG_WAIT_IPC)
-		sight->waits = workers_are_outside(proc);
 	else
-		sight->waits = is_outside(sight->wait_event);
+		sight->waits = is_outside(sight->wait_event) ||
+			(WAIT_CLASS(sight->wait_event) == PG_WAIT_IPC &&
+			 workers_are_outside(proc));
 }
 
 /*

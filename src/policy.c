@@ -55,8 +55,9 @@ pgadm_policy_fits(const PgAdmClaim *claim, const PgAdmBudgetState *budget)
 {
 	int64		memory = pgadm_policy_memory(claim, budget->memory_total);
 
-	if (budget->workers_used +
-		pgadm_policy_workers(claim, budget->workers_total) > budget->workers_total)
+	/* Without adding to what is used, which can be any number. */
+	if (pgadm_policy_workers(claim, budget->workers_total) >
+		budget->workers_total - budget->workers_used)
 		return false;
 
 	return memory == 0 || claim->ignores_memory ||

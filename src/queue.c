@@ -351,7 +351,10 @@ charge(PgAdmSlot *slot, const PgAdmRequest *request, bool over_budget,
 	PgAdmBudgetState state = pgadm_budget_state();
 	bool		exceeds;
 
-	outcome->workers = pgadm_policy_workers(&request->claim, state.workers_total);
+	/* Forced queries could claim more than can be counted. */
+	outcome->workers = Min(pgadm_policy_workers(&request->claim, state.workers_total),
+						   PG_INT32_MAX - state.workers_used -
+						   pgadm_shared->budget.workers_lent);
 	outcome->memory = pgadm_policy_memory(&request->claim, state.memory_total);
 	outcome->over_budget = over_budget;
 	if (request->entry >= 0)
@@ -680,7 +683,7 @@ runs_at_once(const PgAdmRequest *request, TimestampTz now)
 	runs = shared->queue.queued == 0 && !pgadm_breakers_any_tripped() &&
 		request->min_wait_ratio >= request->max_wait_ratio &&
 		claim->memory == 0 && !claim->fixed_workers &&
-		shared->budget.workers_used + claim->workers <= shared->limits.workers_total;
+		claim->workers <= shared->limits.workers_total - shared->budget.workers_used;
 
 #ifdef PGADM_ASSERTIONS
 	{

@@ -6,8 +6,9 @@
  * Locking: everything in the struct is protected by its lock, unless its
  * comment says otherwise.  The lock is held for a few instructions only:
  * nothing is allocated, reported or waited for, no other lock is taken and no
- * latch is set while it is held.  It is always taken exclusively, but by those
- * who only look, for a view or the server log.
+ * latch is set while it is held.  It is always taken exclusively: those who
+ * share an LWLock overtake who wants it for himself, so a few sessions that read
+ * a view again and again could shut all others out.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

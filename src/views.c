@@ -149,7 +149,7 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 	Row			row = {0};
 
 	pgadm_shared_require();
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	limits = shared->limits;
 	budget = shared->budget;
 	sampler = shared->sampler;
@@ -294,7 +294,7 @@ copy_queries(Queries *queries)
 	queries->slots = palloc_lines(shared->nslots * sizeof(PgAdmSlot));
 	queries->positions = palloc0(shared->nslots * sizeof(int));
 
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	queries->limits = shared->limits;
 	for (int i = 0; i < shared->nslots; i++)
 		copy_slot(&queries->slots[i], &shared->slots[i]);
@@ -441,7 +441,7 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	Row			row = {0};
 
 	pgadm_shared_require();
-	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		counters[i] = pgadm_stats_get(i);
 	memcpy(buckets, stats->wait_histogram, sizeof(buckets));
@@ -491,7 +491,7 @@ pgadm_roles_1_0(PG_FUNCTION_ARGS)
 	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
-	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	n = pgadm_shared->nroles;
 	memcpy(stats, pgadm_shared->roles, n * sizeof(PgAdmRoleStats));
 	LWLockRelease(&pgadm_shared->lock);
@@ -659,7 +659,7 @@ copy_load(void)
 	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
 
 	pgadm_shared_require();
-	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	*load = pgadm_shared->load;
 	LWLockRelease(&pgadm_shared->lock);
 

@@ -71,7 +71,7 @@ biggest_charge(int64 *memory)
 	int			pid = 0;
 
 	*memory = 0;
-	LWLockAcquire(&pgadm_shared->lock, LW_SHARED);
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < pgadm_shared->nslots; i++)
 	{
 		PgAdmSlot  *slot = &pgadm_shared->slots[i];

@@ -19,7 +19,7 @@ reload_with($node, { 'pg_admission.cores_multiplier' => 4 }, 'workers_total', 4)
 ok(wait_for($node, 'SELECT running, queued FROM pg_admission_status', '4|2'),
 	'two more workers admit two more queries');
 is( admin($node)->query(
-		"SELECT array_agg(pid ORDER BY admitted_at) FROM pg_admission_queries WHERE enqueued_at IS NOT NULL AND state = 'running'")->{out},
+		"SELECT array_agg(pid ORDER BY enqueued_at) FROM pg_admission_queries WHERE enqueued_at IS NOT NULL AND state = 'running'")->{out},
 	"{$waiting[0]{pid},$waiting[1]{pid}}", 'those that came first');
 
 # Lowering it ends nothing that runs, and admits nobody until it is met

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_server('locks', 'pg_admission.queue_capacity' => 50,
-	'deadlock_timeout' => '500ms');
+	'deadlock_timeout' => '500ms', 'wal_level' => 'replica', 'max_wal_senders' => 1);
 my $count = 'SELECT count(*) FROM t';
 
 admin($node)->query('CREATE TABLE other AS SELECT i FROM t; GRANT SELECT ON other TO app;
@@ -127,6 +127,15 @@ ok(wait_for($node, 'SELECT workers_lent, workers_used FROM pg_admission_status',
 	'a worker that nobody needs is lent');
 $session->query('COMMIT');
 $stuck[0]->finish;
+
+# Who waits for a standby that is not there lends as well
+
+reload_with($node, { 'synchronous_standby_names' => "'nobody'" });
+$elsewhere->start('CREATE INDEX CONCURRENTLY ON t (i)');
+ok(wait_for($node, "SELECT state FROM pg_admission_queries WHERE pid = $elsewhere->{pid}", 'lent'),
+	'a command that waits for a standby');
+reload_with($node, { 'synchronous_standby_names' => "''" });
+succeeds_ok($elsewhere->finish, '', 'goes on without it');
 
 # Sleeping is not waiting for somebody else
 

@@ -349,6 +349,16 @@ counts_ok(
 	'function call: its commit is not subject to admission',
 	admitted => 1);
 
+admin($node)->query('ALTER ROLE app SET track_activities = off');
+my $unseen = PgAdmissionWire->new($node);
+admin($node)->query('ALTER ROLE app RESET track_activities');
+counts_ok(
+	$node,
+	sub { is_result($unseen->function_call($oid, 7)->until_ready, '7', 'function call that is not shown') },
+	'function call that is not shown',
+	admitted => 1);
+$unseen->quit;
+
 # Clients that go away
 
 foreach my $sql ('BEGIN', "BEGIN; DECLARE x CURSOR FOR $sort; FETCH x")

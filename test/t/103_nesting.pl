@@ -153,6 +153,10 @@ counts_ok($node, sub { runs('BEGIN; INSERT INTO deferred SELECT i FROM t; COMMIT
 	'deferred trigger at commit, and what its function calls', admitted => 1);
 counts_ok($node, sub { runs('INSERT INTO deferred SELECT i FROM t', '', 'deferred trigger, without BEGIN') },
 	'deferred trigger at the end of a statement', admitted => 1);
+counts_ok($node, sub { runs('DO $$ BEGIN INSERT INTO deferred VALUES (1); COMMIT; PERFORM count(*) FROM t; END $$', '', 'COMMIT in DO') },
+	'deferred trigger at a commit inside of DO', admitted => 2);
+counts_ok($node, sub { runs('BEGIN; INSERT INTO deferred VALUES (1); SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK', '', 'SET CONSTRAINTS') },
+	'deferred trigger that is not at commit', admitted => 3);
 counts_ok($node, sub { runs('INSERT INTO ddl VALUES (1)', '', 'deferred trigger with a utility command') },
 	'deferred trigger with a utility command', admitted => 1);
 counts_ok(

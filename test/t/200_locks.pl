@@ -220,8 +220,28 @@ release($node, @holders);
 	is(status($node, 'memory_used_bytes, workers_used'), (6 << 20) . '|0', 'cursors hold all memory');
 	$_->start('SELECT count(*) FROM t') foreach @sessions;
 	all_end_ok('two open cursors that want memory', @sessions);
+	forced_ok(2, 'two open cursors that want memory');
 	$_->query('COMMIT') foreach @sessions;
 	reload_with($node, { 'pg_admission.total_memory' => "'2GB'" }, 'memory_total_bytes', 1 << 30);
+}
+
+# Somebody waits for a snapshot of a transaction whose next query is queued
+{
+	my ($locker, $holder, $reader) = map { client($node) } 1 .. 3;
+
+	$_->query("SET pg_admission.query_memory = '600MB'") foreach $holder, $reader;
+	$locker->query('SELECT pg_advisory_lock(4)');
+	$reader->query('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM u');
+	start_and_wait($holder, 'SELECT pg_advisory_lock(4) FROM u LIMIT 1');
+	$locker->query('BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE');
+	start_and_wait($locker, 'SELECT count(*) FROM t', 'IPC');
+	$reader->start('SELECT count(*) FROM t');
+	all_end_ok('a snapshot that somebody waits for', $reader);
+	forced_ok(1, 'a snapshot that somebody waits for');
+	$reader->query('COMMIT');
+	all_end_ok('a snapshot that somebody waits for', $locker);
+	$locker->query('COMMIT; SELECT pg_advisory_unlock(4)');
+	all_end_ok('a snapshot that somebody waits for', $holder);
 }
 
 # A parallel worker waits for a lock.  Its leader only waits for the worker, but

@@ -31,7 +31,13 @@ $node->safe_psql(
 	CREATE USER MAPPING FOR app SERVER self OPTIONS (user 'app', password_required 'false');
 	CREATE FOREIGN TABLE far_t (i int) SERVER self OPTIONS (table_name 't');
 	CREATE FOREIGN TABLE far_far_t (i int) SERVER self OPTIONS (table_name 'far_t');
-	GRANT SELECT ON far_t, far_far_t TO app;
+	CREATE SERVER async FOREIGN DATA WRAPPER postgres_fdw
+		OPTIONS (host '$host', port '$port', dbname 'postgres', async_capable 'true', fetch_size '1');
+	CREATE USER MAPPING FOR app SERVER async OPTIONS (user 'app', password_required 'false');
+	CREATE TABLE far_parts (i int) PARTITION BY LIST (i);
+	CREATE FOREIGN TABLE far_1 PARTITION OF far_parts FOR VALUES IN (1) SERVER async OPTIONS (table_name 't');
+	CREATE FOREIGN TABLE far_2 PARTITION OF far_parts FOR VALUES IN (2) SERVER async OPTIONS (table_name 't');
+	GRANT SELECT ON far_t, far_far_t, far_parts, far_1, far_2 TO app;
 	GRANT pg_execute_server_program TO app;
 });
 
@@ -44,7 +50,8 @@ foreach my $case (
 		  . $node->config_data('--bindir') . "/psql -Xq -h $host -p $port -U app "
 		  . "-c \"SELECT count(*) FROM t\" postgres >/dev/null'" ],
 	[ 'postgres_fdw', 'SELECT count(*) FROM far_t' ],
-	[ 'postgres_fdw in postgres_fdw', 'SELECT count(*) FROM far_far_t' ])
+	[ 'postgres_fdw in postgres_fdw', 'SELECT count(*) FROM far_far_t' ],
+	[ 'asynchronous scans', 'SELECT count(i) / 2 FROM far_parts' ])
 {
 	my ($name, $sql) = @$case;
 	my @callers = map { client($node) } 1 .. 3;
