@@ -61,6 +61,9 @@ SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SELECT (estimate('SELECT count(*) FROM big')).workers BETWEEN 2 AND 3 AS parallel;
+-- A cursor's plan is not
+SELECT (estimate('DECLARE c CURSOR FOR SELECT count(*) FROM big')).workers;
+SELECT (estimate('EXPLAIN ANALYZE DECLARE c CURSOR FOR SELECT count(*) FROM big')).workers;
 RESET max_parallel_workers_per_gather;
 RESET min_parallel_table_scan_size;
 RESET parallel_setup_cost;

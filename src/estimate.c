@@ -39,7 +39,8 @@ PG_FUNCTION_INFO_V1(pgadm_estimate_1_0);
 /* The biggest operators are shown, up to this many */
 #define MAX_OPERATORS	64
 
-static List *wrapped_queries(Node *stmt, const char *query_string);
+static List *wrapped_queries(Node *stmt, const char *query_string,
+							 int *cursor_options);
 
 static Node *
 refuse_parameter(ParseState *pstate, ParamRef *pref)
@@ -95,13 +96,13 @@ analyze_and_rewrite(RawStmt *raw, const char *query_string)
 }
 
 static List *
-rewrite(Node *node, const char *query_string)
+rewrite(Node *node, const char *query_string, int *cursor_options)
 {
 	Query	   *query = castNode(Query, node);
 
 	/* EXPLAIN may wrap a command that wraps a query in turn. */
 	if (query->commandType == CMD_UTILITY)
-		return wrapped_queries(query->utilityStmt, query_string);
+		return wrapped_queries(query->utilityStmt, query_string, cursor_options);
 
 	/* It belongs to its statement, and the rewriter scribbles on it. */
 	return pg_rewrite_query(copyObject(query));
@@ -125,21 +126,26 @@ is_explain_analyze(const ExplainStmt *stmt)
 
 /*
  * The queries that a command hands to the executor, analyzed and rewritten; or
- * NIL if there are none.
+ * NIL if there are none.  Sets the options that they are planned with, unless
+ * these are as usual.
  */
 static List *
-wrapped_queries(Node *stmt, const char *query_string)
+wrapped_queries(Node *stmt, const char *query_string, int *cursor_options)
 {
 	switch (nodeTag(stmt))
 	{
 		case T_ExplainStmt:
 			return is_explain_analyze((ExplainStmt *) stmt) ?
-				rewrite(((ExplainStmt *) stmt)->query, query_string) : NIL;
+				rewrite(((ExplainStmt *) stmt)->query, query_string,
+						cursor_options) : NIL;
 		case T_CreateTableAsStmt:
 			return ((CreateTableAsStmt *) stmt)->into->skipData ? NIL :
-				rewrite(((CreateTableAsStmt *) stmt)->query, query_string);
+				rewrite(((CreateTableAsStmt *) stmt)->query, query_string,
+						cursor_options);
 		case T_DeclareCursorStmt:
-			return rewrite(((DeclareCursorStmt *) stmt)->query, query_string);
+			*cursor_options = ((DeclareCursorStmt *) stmt)->options;
+			return rewrite(((DeclareCursorStmt *) stmt)->query, query_string,
+						   cursor_options);
 		case T_CopyStmt:
 			if (((CopyStmt *) stmt)->query != NULL)
 			{
@@ -190,14 +196,14 @@ check_privileges(PlannedStmt *stmt, const char *query_string)
  * Plan a query.  The planner hook must not take it for one that arrives.
  */
 static PlannedStmt *
-plan(Query *query, const char *query_string)
+plan(Query *query, const char *query_string, int cursor_options)
 {
 	PgAdmFrame	outer = pgadm_admission_enter_planner();
 	PlannedStmt *stmt;
 
 	PG_TRY();
 	{
-		stmt = pg_plan_query(query, query_string, CURSOR_OPT_PARALLEL_OK, NULL);
+		stmt = pg_plan_query(query, query_string, cursor_options, NULL);
 	}
 	PG_FINALLY();
 	{
@@ -213,8 +219,8 @@ plan(Query *query, const char *query_string)
  * Judge queries that are run one after the other: by the one that claims most.
  */
 static PlannedStmt *
-judge_queries(List *queries, const char *query_string, bool into,
-			  PgAdmJudgement *judgement)
+judge_queries(List *queries, const char *query_string, int cursor_options,
+			  bool into, PgAdmJudgement *judgement)
 {
 	PlannedStmt *biggest = NULL;
 	ListCell   *lc;
@@ -227,7 +233,7 @@ judge_queries(List *queries, const char *query_string, bool into,
 
 		if (query->commandType == CMD_UTILITY)
 			continue;
-		stmt = plan(query, query_string);
+		stmt = plan(query, query_string, cursor_options);
 		pgadm_admission_judge(stmt, into, &other);
 		if (biggest == NULL || other.claim.memory > judgement->claim.memory)
 		{
@@ -246,6 +252,7 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 {
 	RawStmt    *raw = parse(query_string);
 	List	   *queries = analyze_and_rewrite(raw, query_string);
+	int			cursor_options = CURSOR_OPT_PARALLEL_OK;
 	bool		into = false;
 	PlannedStmt *stmt;
 
@@ -260,11 +267,11 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 			pgadm_admission_judge_utility(utility, judgement);
 			return NULL;
 		}
-		queries = wrapped_queries(utility, query_string);
+		queries = wrapped_queries(utility, query_string, &cursor_options);
 		into = makes_relation(utility);
 	}
 
-	stmt = judge_queries(queries, query_string, into, judgement);
+	stmt = judge_queries(queries, query_string, cursor_options, into, judgement);
 	if (stmt == NULL)
 	{
 		judgement->bypassed = true;
