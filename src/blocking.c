@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * blocking.c
- *		Does this backend keep anybody waiting for a lock?
+ *		Does this backend keep anybody waiting?
  *
  * A query that waits for admission already holds the locks of its parse
  * analysis, and its transaction or session may hold more.  PostgreSQL's
