@@ -5,8 +5,9 @@
  *
  * Once per sample_interval it takes a sample and publishes the limits, since
  * the machine may have become another; as it does when the configuration has
- * been reloaded.  While anybody is queued it also looks every LOOK_MS for
- * workers to lend and for waiters that nobody woke.
+ * been reloaded.  While all workers are in use, or anybody is queued, it also
+ * looks every LOOK_MS for workers to lend and for waiters that nobody woke; else
+ * it looks for such workers every IDLE_LOOK_MS.
  *
  * Queries are admitted and let go without it.  If it dies, the postmaster
  * starts it again; until then nothing is lent, and a reload has no effect.

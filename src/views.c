@@ -717,9 +717,11 @@ pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 		add(&row, Int64GetDatum(breaker->warned));
 		add_timestamp(&row, breaker->state.last_tripped_at);
 		add_timestamp(&row, by_hand && tripped ? breaker->expires_at : 0);
-		pgadm_breakers_copy_reason(breaker, reason);
 		if (by_hand && tripped)
+		{
+			pgadm_breakers_copy_reason(breaker, reason);
 			add_text(&row, reason);
+		}
 		else
 			add_null(&row);
 		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
