@@ -13,28 +13,30 @@ OBJS = \
 	src/exemption.o \
 	src/blocking.o \
 	src/breakers.o \
-	src/budget.o \
+	src/capacity.o \
 	src/claim.o \
 	src/connection.o \
-	src/cost.o \
 	src/errors.o \
 	src/estimate.o \
-	src/grant.o \
+	src/gate.o \
 	src/host.o \
 	src/lending.o \
-	src/limits.o \
 	src/load.o \
+	src/memory_feedback.o \
+	src/order.o \
 	src/pg_admission.o \
+	src/plan_memory.o \
 	src/policy.o \
-	src/queue.o \
+	src/pool.o \
 	src/sample.o \
 	src/sampler.o \
+	src/shed.o \
 	src/snapshot.o \
 	src/stats.o \
-	src/truth.o \
 	src/utility.o \
 	src/views.o \
-	src/warnings.o
+	src/warnings.o \
+	src/workmem.o
 
 EXTENSION = pg_admission
 DATA = pg_admission--1.0.sql

@@ -45,19 +45,20 @@
 #include "exemption.h"
 #include "fault.h"
 #include "executor/executor.h"
-#include "host.h"
+#include "clock.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "queue.h"
+#include "gate.h"
 #include "snapshot.h"
 #include "stats.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
-#include "truth.h"
+#include "memory_feedback.h"
+#include "shared.h"
 #include "utility.h"
 #include "utils/backend_status.h"
 #include "utils/fmgrprotos.h"
@@ -80,7 +81,7 @@ struct PgAdmAdmission
 	bool		is_lowered;		/* charged less than it may take */
 	PgAdmAllocated workers_had; /* its parallel ones, that is */
 	PgAdmClaim	claim;
-	PgAdmGrant	grant;
+	PgAdmWorkmem	grant;
 };
 
 static dlist_head admissions = DLIST_STATIC_INIT(admissions);
@@ -188,7 +189,7 @@ pgadm_admission_leave(PgAdmFrame outer)
 static PgAdmMode
 effective_mode(void)
 {
-	return pgadm_mode_is_local ? pgadm_mode : pgadm_queue_mode();
+	return pgadm_mode_is_local ? pgadm_mode : pgadm_shared->mode;
 }
 
 /*
@@ -236,7 +237,7 @@ may_wait(void)
 static void
 exit_callback(int code, Datum arg)
 {
-	pgadm_queue_exit();
+	pgadm_gate_exit();
 	dlist_init(&admissions);
 	ngrants = 0;
 }
@@ -252,7 +253,7 @@ join_queue(void)
 	if (joined)
 		return;
 	on_shmem_exit(exit_callback, (Datum) 0);
-	pgadm_queue_join(MyProcPid, MyProc->roleId, MyDatabaseId);
+	pgadm_gate_join(MyProcPid, MyProc->roleId, MyDatabaseId);
 	joined = true;
 }
 
@@ -313,10 +314,10 @@ find_admission(const QueryDesc *queryDesc)
  * What a query's operators get from now on.
  */
 static void
-set_grant(PgAdmAdmission *admission, PgAdmGrant grant)
+set_grant(PgAdmAdmission *admission, PgAdmWorkmem grant)
 {
-	ngrants += (grant.kind != PGADM_GRANT_NONE) -
-		(admission->grant.kind != PGADM_GRANT_NONE);
+	ngrants += (grant.kind != PGADM_WORKMEM_NONE) -
+		(admission->grant.kind != PGADM_WORKMEM_NONE);
 	admission->grant = grant;
 }
 
@@ -324,45 +325,45 @@ set_grant(PgAdmAdmission *admission, PgAdmGrant grant)
  * The next phase of a query's executor begins: give its operators what it was
  * granted.  If the phase fails, that is undone by the abort.
  */
-PgAdmGrantLevel
-pgadm_admission_put_on_grant(const QueryDesc *queryDesc)
+PgAdmWorkmemLevel
+pgadm_admission_put_on_workmem(const QueryDesc *queryDesc)
 {
 	PgAdmAdmission *admission = ngrants > 0 ? find_admission(queryDesc) : NULL;
 
-	return pgadm_admission_put_on_utility_grant(admission);
+	return pgadm_admission_put_on_utility_workmem(admission);
 }
 
 /*
  * That phase is over.
  */
 void
-pgadm_admission_take_off_grant(const QueryDesc *queryDesc, PgAdmGrantLevel level)
+pgadm_admission_take_off_workmem(const QueryDesc *queryDesc, PgAdmWorkmemLevel level)
 {
 	if (level.nest_level > 0)
-		pgadm_admission_take_off_utility_grant(find_admission(queryDesc), level);
+		pgadm_admission_take_off_utility_workmem(find_admission(queryDesc), level);
 }
 
 /*
  * The same for a utility command, or NULL.
  */
-PgAdmGrantLevel
-pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission)
+PgAdmWorkmemLevel
+pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission)
 {
-	PgAdmGrantLevel none = {0};
+	PgAdmWorkmemLevel none = {0};
 
-	return admission != NULL ? pgadm_grant_put_on(&admission->grant) : none;
+	return admission != NULL ? pgadm_workmem_put_on(&admission->grant) : none;
 }
 
 void
-pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
-									   PgAdmGrantLevel level)
+pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
+									   PgAdmWorkmemLevel level)
 {
-	PgAdmGrant	grant;
+	PgAdmWorkmem	grant;
 
 	if (level.nest_level == 0 || admission == NULL)
 		return;
 	grant = admission->grant;
-	pgadm_grant_take_off(&grant, level);
+	pgadm_workmem_take_off(&grant, level);
 	set_grant(admission, grant);
 }
 
@@ -380,8 +381,8 @@ end_admission(PgAdmAdmission *admission)
 	};
 
 	if (admission->charged)
-		pgadm_queue_give_back(admission->entry, &change);
-	set_grant(admission, (PgAdmGrant) {PGADM_GRANT_NONE});
+		pgadm_gate_release(admission->entry, &change);
+	set_grant(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
 	dlist_delete(&admission->link);
 	free_admission(admission);
 }
@@ -397,7 +398,7 @@ suspend_admission(PgAdmAdmission *admission)
 		.over_budget = admission->over_budget ? -1 : 0,
 	};
 
-	pgadm_queue_give_back(admission->entry, &change);
+	pgadm_gate_release(admission->entry, &change);
 	admission->workers = 0;
 	admission->over_budget = false;
 }
@@ -469,7 +470,7 @@ static int64
 time_out_at(const Alarms *alarms)
 {
 	int			ms = pgadm_queue_timeout_is_local ? pgadm_queue_timeout :
-		pgadm_queue_timeout_of_server();
+		pgadm_gate_queue_timeout();
 
 	return ms > 0 ? us_after(alarms->began, ms) : PG_INT64_MAX;
 }
@@ -508,14 +509,14 @@ static void
 wait_in_queue(PgAdmOutcome *outcome)
 {
 	static uint32 wait_event = 0;
-	Alarms		alarms = set_alarms(pgadm_host_clock_us());
+	Alarms		alarms = set_alarms(pgadm_clock_us());
 
 	if (wait_event == 0)
 		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
 
 	for (;;)
 	{
-		int64		now = pgadm_host_clock_us();
+		int64		now = pgadm_clock_us();
 		int64		time_out = time_out_at(&alarms);
 
 		if (now >= alarms.check_client)
@@ -527,7 +528,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 		/* Afterwards, since that check may have reset the latch. */
 		CHECK_FOR_INTERRUPTS();
 
-		pgadm_queue_poll(effective_mode() == PGADM_MODE_ENFORCE,
+		pgadm_gate_poll(effective_mode() == PGADM_MODE_ENFORCE,
 						 now >= time_out, outcome);
 		if (outcome->verdict != PGADM_QUEUE)
 			return;
@@ -537,7 +538,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 		{
 			if (pgadm_blocking_anybody(may_pin_buffers()))
 			{
-				pgadm_queue_force(outcome);
+				pgadm_gate_force(outcome);
 				return;
 			}
 			alarms.check_locks = us_after(now, DeadlockTimeout);
@@ -552,7 +553,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 static void
 leave_queue(int code, Datum arg)
 {
-	pgadm_queue_cancel();
+	pgadm_gate_cancel();
 }
 
 /*
@@ -590,7 +591,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 	PgAdmOutcome outcome;
 	bool		gave_up = false;
 
-	pgadm_queue_submit(request, &outcome);
+	pgadm_gate_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
 		gave_up = wait_for_admission(queryDesc, starts && frame.depth == 0,
 									 &outcome);
@@ -720,7 +721,7 @@ make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
 		.enforce = (mode == PGADM_MODE_ENFORCE),
 		.may_wait = may_wait(),
 		.may_refuse = refusable,
-		.ahead = !refusable,
+		.priority = !refusable,
 		.entry = -1,
 		.statements = statements,
 		.min_wait_ratio = pgadm_min_cpu_wait_ratio_to_reject,
@@ -752,10 +753,10 @@ holds_charge(void)
 /*
  * What a plan claims.
  */
-static PgAdmGrant
+static PgAdmWorkmem
 make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
 {
-	return pgadm_claim_of_plan(stmt, pgadm_queue_memory_total(), claim);
+	return pgadm_claim_of_plan(stmt, pgadm_gate_memory_capacity(), claim);
 }
 
 /*
@@ -764,13 +765,13 @@ make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
  */
 static pg_attribute_hot void
 enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
-			  PgAdmGrant grant, PgAdmMode mode)
+			  PgAdmWorkmem grant, PgAdmMode mode)
 {
 	PgAdmClaim *claim = &admission->claim;
 
 	if (mode != PGADM_MODE_ENFORCE)
 	{
-		admission->is_lowered = (grant.kind != PGADM_GRANT_NONE);
+		admission->is_lowered = (grant.kind != PGADM_WORKMEM_NONE);
 		return;
 	}
 	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
@@ -786,7 +787,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 {
 	const PlannedStmt *stmt = queryDesc->plannedstmt;
 	PgAdmClaim	claim;
-	PgAdmGrant	grant;
+	PgAdmWorkmem	grant;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
@@ -835,7 +836,7 @@ pgadm_admission_plan(Query *query)
 		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
 		return;
 
-	pgadm_claim_before_plan(pgadm_queue_memory_total(), &claim);
+	pgadm_claim_before_plan(pgadm_gate_memory_capacity(), &claim);
 	request = make_request(PGADM_MODE_ENFORCE, &claim, true,
 						   kind_of_query(query));
 	if (is_drawn(&request))
@@ -844,13 +845,13 @@ pgadm_admission_plan(Query *query)
 		planned_draw.draw = request.draw;
 	}
 
-	if (!pgadm_queue_may_refuse(&request) ||
+	if (!pgadm_gate_may_refuse(&request) ||
 		session_exemption() != PGADM_NOT_EXEMPT ||
 		pgadm_exemption_query_is_light(query))
 		return;
 
 	join_queue();
-	if (pgadm_queue_refuses(&request, &outcome))
+	if (pgadm_gate_refuses(&request, &outcome))
 	{
 		planned_draw.lxid = InvalidLocalTransactionId;
 		pgadm_errors_raise(&outcome);
@@ -876,7 +877,7 @@ static void
 note_cursor(QueryDesc *queryDesc)
 {
 	PgAdmAdmission *admission = new_admission(queryDesc);
-	PgAdmGrant	grant = make_claim(queryDesc->plannedstmt, &admission->claim);
+	PgAdmWorkmem	grant = make_claim(queryDesc->plannedstmt, &admission->claim);
 
 	if (effective_mode() == PGADM_MODE_ENFORCE)
 		set_grant(admission, grant);
@@ -960,10 +961,10 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 	if (admission == NULL)
 		return is_being_persisted(queryDesc);
 	if (queryDesc->plannedstmt->parallelModeNeeded)
-		pgadm_truth_expect_workers();
+		pgadm_memory_feedback_expect_workers();
 
 	/* What was lent before the query ever ran has to be waited for. */
-	if (admission->workers > 0 && pgadm_queue_has_lent(admission->entry))
+	if (admission->workers > 0 && pgadm_gate_has_lent(admission->entry))
 		suspend_admission(admission);
 	if (admission->workers > 0 || is_out_of_scope() ||
 		ScanDirectionIsNoMovement(direction))
@@ -982,7 +983,7 @@ static void
 compare_with_truth(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
 {
 	if (admission->charged && !admission->is_lowered)
-		pgadm_truth_compare(queryDesc, admission->claim.memory,
+		pgadm_memory_feedback_compare(queryDesc, admission->claim.memory,
 							&admission->workers_had);
 }
 
@@ -998,7 +999,7 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 	if (admission == NULL)
 		return;
 	if (queryDesc->plannedstmt->parallelModeNeeded)
-		pgadm_truth_hear_workers(&admission->workers_had);
+		pgadm_memory_feedback_hear_workers(&admission->workers_had);
 
 	if (admission->workers == 0 ||
 		queryDesc->operation != CMD_SELECT ||
@@ -1050,7 +1051,7 @@ pgadm_admission_ending(const QueryDesc *queryDesc)
 
 	if (IsParallelWorker())
 	{
-		pgadm_truth_tell_leader(queryDesc);
+		pgadm_memory_feedback_tell_leader(queryDesc);
 		return;
 	}
 	admission = find_admission(queryDesc);
@@ -1099,7 +1100,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 {
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
-	PgAdmGrant	grant;
+	PgAdmWorkmem	grant;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
@@ -1111,7 +1112,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
-	grant = pgadm_claim_of_utility(pstmt->utilityStmt, pgadm_queue_memory_total(),
+	grant = pgadm_claim_of_utility(pstmt->utilityStmt, pgadm_gate_memory_capacity(),
 								   &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
@@ -1155,7 +1156,7 @@ judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
 	judgement->claim.ignores_memory = holds_charge();
 	request = make_request(PGADM_MODE_ENFORCE, &judgement->claim, may_be_refused(),
 						   statements);
-	pgadm_queue_preview(&request, &judgement->outcome);
+	pgadm_gate_preview(&request, &judgement->outcome);
 	judgement->memory = judgement->outcome.memory;
 	judgement->workers = judgement->outcome.workers;
 	judgement->reason = judgement->outcome.verdict == PGADM_FORCE ? "forced" :
@@ -1189,7 +1190,7 @@ void
 pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
 {
 	memset(judgement, 0, sizeof(*judgement));
-	judgement->grant = pgadm_claim_of_utility(stmt, pgadm_queue_memory_total(),
+	judgement->grant = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
 											  &judgement->claim);
 	judge_claim(session_exemption(), kind_of_utility(stmt), judgement);
 }

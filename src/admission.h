@@ -16,7 +16,7 @@
 #include "executor/execdesc.h"
 #include "claim.h"
 #include "nodes/parsenodes.h"
-#include "queue.h"
+#include "gate.h"
 #include "tcop/utility.h"
 #include "utils/resowner.h"
 
@@ -44,7 +44,7 @@ typedef struct PgAdmJudgement
 	int64		memory;			/* that it would be charged, or needs */
 	int			workers;
 	PgAdmClaim	claim;
-	PgAdmGrant	grant;
+	PgAdmWorkmem	grant;
 	PgAdmOutcome outcome;		/* unless bypassed */
 } PgAdmJudgement;
 
@@ -53,9 +53,9 @@ extern PgAdmFrame pgadm_admission_enter_utility(bool covered, const Node *stmt);
 extern PgAdmFrame pgadm_admission_enter_planner(void) pg_attribute_hot;
 extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
 
-extern PgAdmGrantLevel pgadm_admission_put_on_grant(const QueryDesc *queryDesc) pg_attribute_hot;
-extern void pgadm_admission_take_off_grant(const QueryDesc *queryDesc,
-										   PgAdmGrantLevel level) pg_attribute_hot;
+extern PgAdmWorkmemLevel pgadm_admission_put_on_workmem(const QueryDesc *queryDesc) pg_attribute_hot;
+extern void pgadm_admission_take_off_workmem(const QueryDesc *queryDesc,
+										   PgAdmWorkmemLevel level) pg_attribute_hot;
 
 extern void pgadm_admission_plan(Query *query) pg_attribute_hot;
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags) pg_attribute_hot;
@@ -74,9 +74,9 @@ extern void pgadm_admission_judge_utility(const Node *stmt,
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
 													 ProcessUtilityContext context);
-extern PgAdmGrantLevel pgadm_admission_put_on_utility_grant(const PgAdmAdmission *admission) pg_attribute_hot;
-extern void pgadm_admission_take_off_utility_grant(PgAdmAdmission *admission,
-												   PgAdmGrantLevel level);
+extern PgAdmWorkmemLevel pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission) pg_attribute_hot;
+extern void pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
+												   PgAdmWorkmemLevel level);
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
 
 #endif							/* PGADM_ADMISSION_H */

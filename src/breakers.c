@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "pg_admission_monitor.h"
 #include "settings.h"
+#include "shared.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -145,6 +146,39 @@ pgadm_breakers_refuse(int statements, TimestampTz now, bool count)
 			breaker->warned++;
 	}
 	return refuse;
+}
+
+/*
+ * Copy what is told of the breakers that refuse such statements.  The copy is
+ * good until the next one.
+ */
+const PgAdmTripped *
+pgadm_breakers_describe(int statements, TimestampTz now, int *n)
+{
+	/* Not in every outcome, which is on the stack of every query. */
+	static PgAdmTripped tripped[PGADM_MAX_BREAKERS];
+
+	PgAdmServerLoad *load = &pgadm_shared->load;
+	bool		fresh = !pgadm_load_stale(load->sample.sampled_at, now,
+										  load->interval_ms);
+
+	*n = 0;
+	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
+	{
+		const PgAdmBreaker *breaker = breaker_at(i);
+		PgAdmTripped *copy;
+
+		if (breaker->warn_only ||
+			!pgadm_breakers_is_tripped(breaker, statements, fresh, now))
+			continue;
+
+		copy = &tripped[(*n)++];
+		strlcpy(copy->name, breaker->name, sizeof(copy->name));
+		pgadm_breakers_copy_reason(breaker, copy->reason);
+		copy->value = breaker->state.value.value;
+		copy->threshold = breaker->state.threshold;
+	}
+	return tripped;
 }
 
 /*
@@ -624,7 +658,7 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 					name, GetUserNameFromId(GetSessionUserId(), false),
 					timestamptz_to_str(expires_at)),
 			 errdetail_log("Reason: %s", reason)));
-	if (pgadm_shared->limits.mode != PGADM_MODE_ENFORCE)
+	if (pgadm_shared->mode != PGADM_MODE_ENFORCE)
 		ereport(WARNING,
 				(errmsg("circuit breaker \"%s\" refuses queries only in sessions whose \"pg_admission.mode\" is \"enforce\"",
 						name)));

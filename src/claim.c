@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "claim.h"
-#include "cost.h"
+#include "plan_memory.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -29,10 +29,10 @@
 
 #define KB		INT64CONST(1024)
 
-static PgAdmCostParams
+static PgAdmPlanParams
 session_params(void)
 {
-	PgAdmCostParams params = {
+	PgAdmPlanParams params = {
 		.work_mem_kb = work_mem,
 		.hash_mem_multiplier = hash_mem_multiplier,
 		.leader_participates = parallel_leader_participation,
@@ -46,7 +46,7 @@ session_params(void)
  * A claim for that cost, under this session's settings.
  */
 static pg_attribute_hot void
-claim_cost(const PgAdmQueryCost *cost, PgAdmClaim *claim)
+claim_cost(const PgAdmPlanNeed *cost, PgAdmClaim *claim)
 {
 	memset(claim, 0, sizeof(*claim));
 	claim->workers = cost->workers;
@@ -90,16 +90,16 @@ lower_claim(PgAdmClaim *claim, int64 most, int64 need)
 /*
  * What is the work_mem with which a plan needs at most that much?
  */
-static PgAdmGrant
-fit_plan(const PlannedStmt *stmt, int64 most, PgAdmQueryCost *cost)
+static PgAdmWorkmem
+fit_plan(const PlannedStmt *stmt, int64 most, PgAdmPlanNeed *cost)
 {
-	PgAdmCostParams params = session_params();
-	PgAdmGrant	grant = {PGADM_GRANT_NONE};
-	int			kb = pgadm_cost_fit_work_mem(stmt, &params, most, cost);
+	PgAdmPlanParams params = session_params();
+	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	int			kb = pgadm_plan_memory_fit_work_mem(stmt, &params, most, cost);
 
 	if (kb < work_mem)
 	{
-		grant.kind = PGADM_GRANT_WORK_MEM;
+		grant.kind = PGADM_WORKMEM_WORK_MEM;
 		grant.kb = kb;
 	}
 	return grant;
@@ -111,7 +111,7 @@ fit_plan(const PlannedStmt *stmt, int64 most, PgAdmQueryCost *cost)
 void
 pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
 {
-	PgAdmQueryCost cost = {.workers = 1};
+	PgAdmPlanNeed cost = {.workers = 1};
 
 	claim_cost(&cost, claim);
 	claim->memory = Min(claim->memory, most_memory(memory_total));
@@ -121,23 +121,23 @@ pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
  * What a plan claims of a budget of that size, and what its operators are to
  * get if that is less than they would need.
  */
-PgAdmGrant
+PgAdmWorkmem
 pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *claim)
 {
-	PgAdmGrant	grant = {PGADM_GRANT_NONE};
+	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
 	int64		most = most_memory(memory_total);
-	PgAdmQueryCost cost;
+	PgAdmPlanNeed cost;
 
-	if (pgadm_cost_is_nothing(stmt))
+	if (pgadm_plan_memory_is_nothing(stmt))
 	{
 		memset(&cost, 0, sizeof(cost));
 		cost.workers = 1;
 	}
 	else
 	{
-		PgAdmCostParams params = session_params();
+		PgAdmPlanParams params = session_params();
 
-		pgadm_cost_of_plan(stmt, &params, &cost);
+		pgadm_plan_memory_of_plan(stmt, &params, &cost);
 	}
 	claim_cost(&cost, claim);
 
@@ -158,10 +158,10 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *cla
  * The same plan has been charged less than it claimed, because the budget has
  * become smaller meanwhile.
  */
-PgAdmGrant
+PgAdmWorkmem
 pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory, PgAdmClaim *claim)
 {
-	PgAdmQueryCost cost;
+	PgAdmPlanNeed cost;
 
 	claim->memory = memory;
 	return fit_plan(stmt, memory, &cost);
@@ -172,30 +172,30 @@ pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory, PgAdmClaim *claim)
  * grant.
  */
 void
-pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmGrant *grant,
-						   PgAdmCostOperators *operators)
+pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant,
+						   PgAdmPlanOperators *operators)
 {
-	PgAdmCostParams params = session_params();
-	PgAdmQueryCost cost;
+	PgAdmPlanParams params = session_params();
+	PgAdmPlanNeed cost;
 
-	if (grant->kind == PGADM_GRANT_WORK_MEM)
+	if (grant->kind == PGADM_WORKMEM_WORK_MEM)
 		params.work_mem_kb = grant->kb;
-	pgadm_cost_list_operators(stmt, &params, &cost, operators);
+	pgadm_plan_memory_list_operators(stmt, &params, &cost, operators);
 }
 
 /*
  * What a utility command claims, likewise.  Those that commit inside cannot be
  * given less than the session's setting, so their claim is what that says.
  */
-PgAdmGrant
+PgAdmWorkmem
 pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 {
 	bool		uses_memory = pgadm_utility_uses_memory(stmt);
 	int64		most = most_memory(memory_total);
-	PgAdmGrant	grant = {PGADM_GRANT_NONE};
-	PgAdmQueryCost cost;
+	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmPlanNeed cost;
 
-	pgadm_cost_of_maintenance(uses_memory ? maintenance_work_mem : 0,
+	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
 							  pgadm_utility_workers(stmt), &cost);
 	claim_cost(&cost, claim);
 
@@ -205,7 +205,7 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 
 		if (kb < maintenance_work_mem)
 		{
-			grant.kind = PGADM_GRANT_MAINTENANCE;
+			grant.kind = PGADM_WORKMEM_MAINTENANCE;
 			grant.kb = (int) kb;
 			cost.memory = kb * KB;
 		}

@@ -13,19 +13,19 @@
 #ifndef PGADM_CLAIM_H
 #define PGADM_CLAIM_H
 
-#include "cost.h"
-#include "grant.h"
+#include "plan_memory.h"
+#include "workmem.h"
 #include "policy.h"
 
 extern void pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim);
-extern PgAdmGrant pgadm_claim_of_plan(const PlannedStmt *stmt,
+extern PgAdmWorkmem pgadm_claim_of_plan(const PlannedStmt *stmt,
 									  int64 memory_total, PgAdmClaim *claim) pg_attribute_hot;
-extern PgAdmGrant pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory,
+extern PgAdmWorkmem pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory,
 									 PgAdmClaim *claim);
 extern void pgadm_claim_list_operators(const PlannedStmt *stmt,
-									   const PgAdmGrant *grant,
-									   PgAdmCostOperators *operators);
-extern PgAdmGrant pgadm_claim_of_utility(const Node *stmt, int64 memory_total,
+									   const PgAdmWorkmem *grant,
+									   PgAdmPlanOperators *operators);
+extern PgAdmWorkmem pgadm_claim_of_utility(const Node *stmt, int64 memory_total,
 										 PgAdmClaim *claim);
 
 #endif							/* PGADM_CLAIM_H */

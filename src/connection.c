@@ -22,8 +22,10 @@
 #include "errors.h"
 #include "exemption.h"
 #include "miscadmin.h"
-#include "queue.h"
+#include "gate.h"
 #include "replication/walsender.h"
+#include "settings.h"
+#include "shared.h"
 #include "utils/acl.h"
 
 /*
@@ -60,7 +62,7 @@ pgadm_connection_admit(Port *port)
 		is_exempt(port->user_name))
 		return;
 
-	if (pgadm_queue_drops_connection(port->user_name, port->remote_host,
+	if (pgadm_gate_drops_connection(port->user_name, port->remote_host,
 									 pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
 		pgadm_errors_raise(&outcome);
 }

@@ -12,7 +12,7 @@
  * the last sample.
  *
  * Most connections of a server are idle at any time.  A backend counts in its
- * slot when it begins and ends a statement, and when it plans one, so that the
+ * backend when it begins and ends a statement, and when it plans one, so that the
  * sampler need not look again at one that was waiting for its client, and not
  * for data of a COPY, at the last sample, still is, and has begun nothing
  * meanwhile.  The count is odd during a statement.
@@ -33,6 +33,7 @@
 #include "compat.h"
 #include "cpu.h"
 #include "miscadmin.h"
+#include "shared.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/spin.h"
@@ -110,13 +111,13 @@ pgadm_cpu_join(void)
 	on_shmem_exit(settle_at_exit, (Datum) 0);
 }
 
-static PgAdmSlot *
-my_slot(void)
+static PgAdmBackend *
+my_backend(void)
 {
 	if (pgadm_shared == NULL || MyProc == NULL ||
-		PGADM_MY_PROC_NUMBER >= pgadm_shared->nslots)
+		PGADM_MY_PROC_NUMBER >= pgadm_shared->nbackends)
 		return NULL;
-	return &pgadm_shared->slots[PGADM_MY_PROC_NUMBER];
+	return &pgadm_shared->backends[PGADM_MY_PROC_NUMBER];
 }
 
 /*
@@ -125,11 +126,11 @@ my_slot(void)
 void
 pgadm_cpu_note_activity(void)
 {
-	PgAdmSlot  *slot = my_slot();
+	PgAdmBackend *backend = my_backend();
 
 	pgadm_cpu_join();
-	if (slot != NULL)
-		slot->activity += 2;
+	if (backend != NULL)
+		backend->activity += 2;
 }
 
 /*
@@ -138,11 +139,11 @@ pgadm_cpu_note_activity(void)
 void
 pgadm_cpu_begin_statement(void)
 {
-	PgAdmSlot  *slot = my_slot();
+	PgAdmBackend *backend = my_backend();
 
 	pgadm_cpu_join();
-	if (slot != NULL)
-		slot->activity = (slot->activity + 2) | 1;
+	if (backend != NULL)
+		backend->activity = (backend->activity + 2) | 1;
 }
 
 /*
@@ -151,10 +152,10 @@ pgadm_cpu_begin_statement(void)
 void
 pgadm_cpu_end_statement(void)
 {
-	PgAdmSlot  *slot = my_slot();
+	PgAdmBackend *backend = my_backend();
 
-	if (slot != NULL)
-		slot->activity += slot->activity & 1;
+	if (backend != NULL)
+		backend->activity += backend->activity & 1;
 }
 
 /*
@@ -170,11 +171,11 @@ has_been_idle(int number, PGPROC *proc, int pid)
 	bool		was_idle;
 	uint32		activity = 0;
 
-	if (number < pgadm_shared->nslots)
+	if (number < pgadm_shared->nbackends)
 	{
-		volatile PgAdmSlot *slot = &pgadm_shared->slots[number];
+		volatile PgAdmBackend *backend = &pgadm_shared->backends[number];
 
-		activity = slot->activity;
+		activity = backend->activity;
 		idle = (wait_event_info == WAIT_EVENT_CLIENT_READ && activity % 2 == 0);
 	}
 

@@ -14,7 +14,8 @@
 #define PGADM_CPU_H
 
 #include "host.h"
-#include "shared.h"
+#include "load.h"
+#include "storage/spin.h"
 
 /* A process that has used much CPU time since the sample before */
 typedef struct PgAdmCpuConsumer
@@ -24,6 +25,25 @@ typedef struct PgAdmCpuConsumer
 } PgAdmCpuConsumer;
 
 #define PGADM_CPU_NCONSUMERS	3
+
+/*
+ * CPU time of the server's processes, under a spinlock of its own; see cpu.c.
+ */
+typedef struct PgAdmCpu
+{
+	slock_t		mutex;
+	int64		busy_ns;
+	int64		wait_ns;
+} PgAdmCpu;
+
+/* How much of a process is in the sums */
+typedef struct PgAdmCpuAccount
+{
+	int			pid;
+	bool		exited;
+	int64		run_ns;
+	int64		wait_ns;
+} PgAdmCpuAccount;
 
 extern void pgadm_cpu_join(void) pg_attribute_hot;
 extern void pgadm_cpu_note_activity(void) pg_attribute_hot;

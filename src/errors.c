@@ -24,6 +24,8 @@
 
 #include "errors.h"
 #include "lib/stringinfo.h"
+#include "settings.h"
+#include "shared.h"
 #include "utils/timestamp.h"
 
 #define REFUSAL_DOMAIN	"pg_admission_refusal"
@@ -142,7 +144,7 @@ raise_overloaded(int elevel, const PgAdmOutcome *outcome)
 					errdetail_internal("label=SystemOverloadedError retryable=no reason=%s "
 									   "running=%d queued=%d queue_capacity=%d retry_after_ms=%d %s",
 									   reason, outcome->running, outcome->queued,
-									   outcome->limits.queue_capacity, retry_after_ms,
+									   outcome->queue_capacity, retry_after_ms,
 									   detail_sentence(outcome)),
 					outcome->reason == PGADM_REASON_CONNECTION ?
 					errhint("reason=%s retry_after_ms=%d Wait with exponential backoff and jitter, "
@@ -168,8 +170,8 @@ raise_exceeds_budget(const PgAdmOutcome *outcome)
 									   "required_memory_kb=" INT64_FORMAT " memory_budget_kb=" INT64_FORMAT " "
 									   "required_workers=%d worker_budget=%d %s",
 									   reason, kilobytes(outcome->memory),
-									   outcome->limits.memory_total / 1024,
-									   outcome->workers, outcome->limits.workers_total,
+									   outcome->capacity.memory / 1024,
+									   outcome->workers, outcome->capacity.workers,
 									   wording[outcome->reason].detail),
 					errhint("reason=%s retry_after_ms=0 Do not retry; rewrite the query, or lower its claim "
 							"with \"%s\".", reason,

@@ -27,6 +27,7 @@
 #include "executor/executor.h"
 #include "funcapi.h"
 #include "parser/analyze.h"
+#include "shared.h"
 #include "tcop/tcopprot.h"
 #include "utility.h"
 #include "utils/builtins.h"
@@ -299,15 +300,15 @@ verdict_name(const PgAdmJudgement *judgement)
 }
 
 static const char *
-basis_name(PgAdmCostBasis basis)
+basis_name(PgAdmPlanBasis basis)
 {
 	switch (basis)
 	{
-		case PGADM_COST_BY_ROWS:
+		case PGADM_PLAN_BY_ROWS:
 			return "rows";
-		case PGADM_COST_AT_LIMIT:
+		case PGADM_PLAN_AT_LIMIT:
 			return "limit";
-		case PGADM_COST_UNLIMITED:
+		case PGADM_PLAN_UNLIMITED:
 			return "unlimited";
 	}
 	return NULL;				/* keep compiler quiet */
@@ -317,10 +318,10 @@ basis_name(PgAdmCostBasis basis)
  * The operators that make up the memory, biggest first.
  */
 static Datum
-describe_operators(const PlannedStmt *stmt, const PgAdmGrant *grant)
+describe_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant)
 {
-	PgAdmCostOperator items[MAX_OPERATORS];
-	PgAdmCostOperators operators = {items, MAX_OPERATORS, 0};
+	PgAdmPlanOperator items[MAX_OPERATORS];
+	PgAdmPlanOperators operators = {items, MAX_OPERATORS, 0};
 	StringInfoData json;
 
 	if (stmt != NULL)
@@ -378,7 +379,7 @@ pgadm_estimate_1_0(PG_FUNCTION_ARGS)
 		values[4] = CStringGetTextDatum(judgement.reason);
 	else
 		nulls[4] = true;
-	if (judgement.grant.kind != PGADM_GRANT_NONE)
+	if (judgement.grant.kind != PGADM_WORKMEM_NONE)
 		values[5] = Int32GetDatum(judgement.grant.kb);
 	else
 		nulls[5] = true;

@@ -17,6 +17,7 @@
 #include "exemption.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "settings.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"

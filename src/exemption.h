@@ -14,7 +14,7 @@
 #define PGADM_EXEMPTION_H
 
 #include "nodes/plannodes.h"
-#include "shared.h"
+#include "stats.h"
 
 /* The counter that a bypassed statement goes to, or none */
 #define PGADM_NOT_EXEMPT	PGADM_NCOUNTERS

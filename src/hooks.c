@@ -22,7 +22,7 @@
 #include "executor/executor.h"
 #include "hooks.h"
 #include "libpq/auth.h"
-#include "limits.h"
+#include "capacity.h"
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "shared.h"
@@ -56,7 +56,7 @@ shmem_startup(void)
 		prev_shmem_startup();
 	pgadm_shared_startup();
 	if (!IsUnderPostmaster)
-		pgadm_limits_publish();
+		pgadm_capacity_publish();
 }
 
 static pg_attribute_hot PlannedStmt *
@@ -90,16 +90,16 @@ executor_start(QueryDesc *queryDesc, int eflags)
 {
 	bool		admitted = pgadm_admission_start(queryDesc, eflags);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
-	PgAdmGrantLevel level;
+	PgAdmWorkmemLevel level;
 
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_grant(queryDesc);
+		level = pgadm_admission_put_on_workmem(queryDesc);
 		if (prev_ExecutorStart)
 			prev_ExecutorStart(queryDesc, eflags);
 		else
 			standard_ExecutorStart(queryDesc, eflags);
-		pgadm_admission_take_off_grant(queryDesc, level);
+		pgadm_admission_take_off_workmem(queryDesc, level);
 	}
 	PG_FINALLY();
 	{
@@ -114,16 +114,16 @@ executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 {
 	bool		admitted = pgadm_admission_run(queryDesc, direction);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
-	PgAdmGrantLevel level;
+	PgAdmWorkmemLevel level;
 
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_grant(queryDesc);
+		level = pgadm_admission_put_on_workmem(queryDesc);
 		if (prev_ExecutorRun)
 			prev_ExecutorRun(queryDesc, direction, count, execute_once);
 		else
 			standard_ExecutorRun(queryDesc, direction, count, execute_once);
-		pgadm_admission_take_off_grant(queryDesc, level);
+		pgadm_admission_take_off_workmem(queryDesc, level);
 	}
 	PG_FINALLY();
 	{
@@ -139,16 +139,16 @@ executor_finish(QueryDesc *queryDesc)
 {
 	bool		admitted = pgadm_admission_finish(queryDesc);
 	PgAdmFrame	outer = pgadm_admission_enter(admitted);
-	PgAdmGrantLevel level;
+	PgAdmWorkmemLevel level;
 
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_grant(queryDesc);
+		level = pgadm_admission_put_on_workmem(queryDesc);
 		if (prev_ExecutorFinish)
 			prev_ExecutorFinish(queryDesc);
 		else
 			standard_ExecutorFinish(queryDesc);
-		pgadm_admission_take_off_grant(queryDesc, level);
+		pgadm_admission_take_off_workmem(queryDesc, level);
 	}
 	PG_FINALLY();
 	{
@@ -160,7 +160,7 @@ executor_finish(QueryDesc *queryDesc)
 static pg_attribute_hot void
 executor_end(QueryDesc *queryDesc)
 {
-	PgAdmGrantLevel level = pgadm_admission_put_on_grant(queryDesc);
+	PgAdmWorkmemLevel level = pgadm_admission_put_on_workmem(queryDesc);
 
 	pgadm_admission_ending(queryDesc);
 	if (prev_ExecutorEnd)
@@ -168,7 +168,7 @@ executor_end(QueryDesc *queryDesc)
 	else
 		standard_ExecutorEnd(queryDesc);
 
-	pgadm_admission_take_off_grant(queryDesc, level);
+	pgadm_admission_take_off_workmem(queryDesc, level);
 	pgadm_admission_end(queryDesc);
 }
 
@@ -183,18 +183,18 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt, context);
 	PgAdmFrame	outer = pgadm_admission_enter_utility(admission != NULL,
 														  pstmt->utilityStmt);
-	PgAdmGrantLevel level;
+	PgAdmWorkmemLevel level;
 
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_utility_grant(admission);
+		level = pgadm_admission_put_on_utility_workmem(admission);
 		if (prev_ProcessUtility)
 			prev_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 								params, queryEnv, dest, qc);
 		else
 			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 									params, queryEnv, dest, qc);
-		pgadm_admission_take_off_utility_grant(admission, level);
+		pgadm_admission_take_off_utility_workmem(admission, level);
 	}
 	PG_FINALLY();
 	{

@@ -1134,16 +1134,6 @@ pgadm_host_cpu_use(const PgAdmHost *host, const PgAdmHostCpuSet *set,
 	return pgadm_host_parse_stat(text, len, set, sysconf(_SC_CLK_TCK), use);
 }
 
-int64
-pgadm_host_clock_us(void)
-{
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &now) != 0)
-		return PGADM_HOST_UNKNOWN;
-	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 /*
  * Do two samples count the same?  If not, their difference means nothing.
  */

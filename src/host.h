@@ -108,15 +108,13 @@ extern double pgadm_host_usable_cpus(const PgAdmHost *host,
 									 const PgAdmHostCpuSet *set);
 
 /*
- * How much of these CPUs is used.  now_us is of any clock that does not jump,
- * such as the one below.
+ * How much of these CPUs is used.  now_us is of any clock that does not jump.
  */
 extern bool pgadm_host_cpu_use(const PgAdmHost *host,
 							   const PgAdmHostCpuSet *set, int64 now_us,
 							   PgAdmHostCpuUse *use);
 extern bool pgadm_host_same_cpus(const PgAdmHostCpuUse *a,
 								 const PgAdmHostCpuUse *b);
-extern int64 pgadm_host_clock_us(void);
 
 /* true if the limit is known; used may be unknown even so */
 extern bool pgadm_host_memory(const PgAdmHost *host, PgAdmHostMemory *memory);

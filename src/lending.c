@@ -34,9 +34,11 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "clock.h"
 #include "host.h"
 #include "lending.h"
-#include "queue.h"
+#include "gate.h"
+#include "shared.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -56,11 +58,11 @@ typedef struct Sight
 	int64		cpu;			/* used so far, if there is no wait event */
 } Sight;
 
-/* Of each slot: the last look, and how long it has been like that */
+/* Of each backend: the last look, and how long it has been like that */
 static struct
 {
 	Sight		sight;
-	int64		since;			/* pgadm_host_clock_us() */
+	int64		since;			/* pgadm_clock_us() */
 }		   *seen = NULL;
 
 static int64 looked_at = 0;
@@ -138,13 +140,13 @@ workers_are_outside(const PGPROC *leader)
 }
 
 static void
-look_at_process(const PgAdmSlot *slot, const PGPROC *proc, Sight *sight)
+look_at_process(const PgAdmBackend *backend, const PGPROC *proc, Sight *sight)
 {
 	memset(sight, 0, sizeof(*sight));
-	sight->pid = slot->pid;
+	sight->pid = backend->pid;
 	sight->wait_event = wait_event_of(proc);
 	if (sight->wait_event == 0)
-		sight->waits = is_asleep(slot->pid, &sight->cpu);
+		sight->waits = is_asleep(backend->pid, &sight->cpu);
 	else
 		sight->waits = is_outside(sight->wait_event) ||
 			(WAIT_CLASS(sight->wait_event) == PG_WAIT_IPC &&
@@ -182,14 +184,14 @@ has_waited(int number, const Sight *sight, PGPROC *proc, int64 now)
  * What does a backend hold, and has it lent any of it?
  */
 static void
-look_at_entries(const PgAdmSlot *slot, bool *holds, bool *lent)
+look_at_entries(const PgAdmBackend *backend, bool *holds, bool *lent)
 {
 	*holds = *lent = false;
-	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
+	for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
 	{
-		if (slot->entries[i].workers == 0)
+		if (backend->holdings.entries[i].workers == 0)
 			continue;
-		if (slot->entries[i].lent)
+		if (backend->holdings.entries[i].lent)
 			*lent = true;
 		else
 			*holds = true;
@@ -201,30 +203,30 @@ look_at_entries(const PgAdmSlot *slot, bool *holds, bool *lent)
  * begun to wait, but not for long enough.
  */
 static bool
-look_at_slot(int number, int64 now)
+look_at_backend(int number, int64 now)
 {
-	const PgAdmSlot *slot = &pgadm_shared->slots[number];
+	const PgAdmBackend *backend = &pgadm_shared->backends[number];
 	PGPROC	   *proc = GetPGProcByNumber(number);
 	Sight		sight;
 	bool		holds;
 	bool		lent;
 	bool		waited;
 
-	look_at_entries(slot, &holds, &lent);
+	look_at_entries(backend, &holds, &lent);
 	if (!holds && !lent)
 	{
 		seen[number].sight.pid = 0;
 		return false;
 	}
 
-	look_at_process(slot, proc, &sight);
+	look_at_process(backend, proc, &sight);
 	waited = has_waited(number, &sight, proc, now);
 
 	/* Without a wait event, a new wait is all that shows it went on. */
 	if (lent && (!sight.waits || (sight.wait_event == 0 && !waited)))
-		pgadm_queue_lend(number, false);
+		pgadm_gate_lend(number, false);
 	else if (holds && waited)
-		pgadm_queue_lend(number, true);
+		pgadm_gate_lend(number, true);
 
 	return holds && !waited && sight.waits;
 }
@@ -236,15 +238,15 @@ look_at_slot(int number, int64 now)
 bool
 pgadm_lending_look(void)
 {
-	int64		now = pgadm_host_clock_us();
+	int64		now = pgadm_clock_us();
 	bool		soon = false;
 
 	if (seen == NULL)
 		seen = MemoryContextAllocZero(TopMemoryContext,
-									  pgadm_shared->nslots * sizeof(*seen));
+									  pgadm_shared->nbackends * sizeof(*seen));
 
-	for (int i = 0; i < pgadm_shared->nslots; i++)
-		soon |= look_at_slot(i, now);
+	for (int i = 0; i < pgadm_shared->nbackends; i++)
+		soon |= look_at_backend(i, now);
 	looked_at = now;
 
 	return soon;

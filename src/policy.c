@@ -19,9 +19,9 @@
 #include "policy.h"
 
 /*
- * The workers that a claim takes from a budget of that size.  A plan's
+ * The workers that a claim takes of a capacity of that size.  A plan's
  * parallel workers are an upper bound that the executor does with less of, so
- * those beyond the whole budget are not counted; the operator's word is.
+ * those beyond the whole capacity are not counted; the operator's word is.
  */
 int
 pgadm_policy_workers(const PgAdmClaim *claim, int workers_total)
@@ -32,8 +32,8 @@ pgadm_policy_workers(const PgAdmClaim *claim, int workers_total)
 }
 
 /*
- * The memory that a claim takes from a budget of that size.  Of a budget that
- * is too small for it, it may take all, or be able to do with that.
+ * The memory that a claim takes of a capacity of that size.  Of one that is
+ * too small for it, it may take all, or be able to do with that.
  */
 int64
 pgadm_policy_memory(const PgAdmClaim *claim, int64 memory_total)
@@ -48,31 +48,27 @@ pgadm_policy_memory(const PgAdmClaim *claim, int64 memory_total)
 }
 
 /*
- * Does the claim fit into what is free now?
+ * Does the claim fit into that room?
  */
 bool
-pgadm_policy_fits(const PgAdmClaim *claim, const PgAdmBudgetState *budget)
+pgadm_policy_fits(const PgAdmClaim *claim, const PgAdmResources *capacity,
+				  const PgAdmResources *room)
 {
-	int64		memory = pgadm_policy_memory(claim, budget->memory_total);
+	int64		memory = pgadm_policy_memory(claim, capacity->memory);
 
-	/* Without adding to what is used, which can be any number. */
-	if (pgadm_policy_workers(claim, budget->workers_total) >
-		budget->workers_total - budget->workers_used)
-		return false;
-
-	return memory == 0 || claim->ignores_memory ||
-		budget->memory_used + memory <= budget->memory_total;
+	return pgadm_policy_workers(claim, capacity->workers) <= room->workers &&
+		(memory == 0 || claim->ignores_memory || memory <= room->memory);
 }
 
 /*
- * Could the claim not even fit into an empty budget?  If so, which part.
+ * Could the claim not even fit if nothing were used?  If so, for lack of what.
  */
 PgAdmReason
-pgadm_policy_never_fits(const PgAdmClaim *claim, const PgAdmBudgetState *budget)
+pgadm_policy_never_fits(const PgAdmClaim *claim, const PgAdmResources *capacity)
 {
-	if (pgadm_policy_memory(claim, budget->memory_total) > budget->memory_total)
+	if (pgadm_policy_memory(claim, capacity->memory) > capacity->memory)
 		return PGADM_REASON_MEMORY;
-	if (pgadm_policy_workers(claim, budget->workers_total) > budget->workers_total)
+	if (pgadm_policy_workers(claim, capacity->workers) > capacity->workers)
 		return PGADM_REASON_WORKERS;
 	return PGADM_REASON_NONE;
 }
@@ -83,13 +79,13 @@ pgadm_policy_never_fits(const PgAdmClaim *claim, const PgAdmBudgetState *budget)
 static pg_attribute_hot bool
 exceeds_memory(const PgAdmPolicyInput *in)
 {
-	return pgadm_policy_never_fits(&in->claim, &in->budget) == PGADM_REASON_MEMORY;
+	return pgadm_policy_never_fits(&in->claim, &in->capacity) == PGADM_REASON_MEMORY;
 }
 
 static pg_attribute_hot bool
 exceeds_workers(const PgAdmPolicyInput *in)
 {
-	return pgadm_policy_never_fits(&in->claim, &in->budget) == PGADM_REASON_WORKERS;
+	return pgadm_policy_never_fits(&in->claim, &in->capacity) == PGADM_REASON_WORKERS;
 }
 
 static pg_attribute_hot bool
@@ -107,7 +103,7 @@ is_shed(const PgAdmPolicyInput *in)
 static pg_attribute_hot bool
 fits_now(const PgAdmPolicyInput *in)
 {
-	return !in->reserved && pgadm_policy_fits(&in->claim, &in->budget);
+	return pgadm_policy_fits(&in->claim, &in->capacity, &in->room);
 }
 
 static bool
@@ -116,7 +112,7 @@ must_not_wait(const PgAdmPolicyInput *in)
 	return !in->may_wait;
 }
 
-/* Without any place to wait, who may not be refused either must run. */
+/* Without any place to wait, a query that may not be refused must run. */
 static bool
 nowhere_to_wait(const PgAdmPolicyInput *in)
 {
@@ -156,7 +152,7 @@ static const struct
 };
 
 /*
- * Decide about a query that has just arrived.
+ * The full decision, about a query that has just arrived.
  */
 PgAdmVerdict
 pgadm_policy_decide(const PgAdmPolicyInput *input, PgAdmReason *reason)
@@ -168,4 +164,35 @@ pgadm_policy_decide(const PgAdmPolicyInput *input, PgAdmReason *reason)
 
 	*reason = rules[i].reason;
 	return rules[i].verdict;
+}
+
+/*
+ * Before planning: would a query be refused for overload, whatever its plan?
+ * The claim is the least that any plan has.  If even that is too much, the
+ * query shall be told so when it is known what it needs.
+ */
+PgAdmReason
+pgadm_policy_before_planning(const PgAdmPolicyInput *input)
+{
+	PgAdmReason reason;
+
+	if (pgadm_policy_decide(input, &reason) != PGADM_REJECT ||
+		reason == PGADM_REASON_MEMORY || reason == PGADM_REASON_WORKERS)
+		return PGADM_REASON_NONE;
+	return reason;
+}
+
+/*
+ * The fast path: does the claim fit, with no waiter and nothing else to be
+ * considered?  That is how it is with nearly every query of a server that is
+ * not overloaded.  Where this is true pgadm_policy_decide() says PGADM_RUN; the
+ * unit tests prove that by enumeration.  "may_be_shed" is whether a breaker or
+ * the CPU might refuse the query, which the full decision finds out.
+ */
+bool
+pgadm_policy_runs_at_once(const PgAdmClaim *claim, int free_workers,
+						  int queued, bool may_be_shed)
+{
+	return queued == 0 && !may_be_shed && claim->memory == 0 &&
+		!claim->fixed_workers && claim->workers <= free_workers;
 }

@@ -16,7 +16,7 @@
 typedef enum PgAdmVerdict
 {
 	PGADM_RUN,					/* take the charge and run */
-	PGADM_FORCE,				/* likewise, although it is over the budget */
+	PGADM_FORCE,				/* likewise, although it does not fit */
 	PGADM_QUEUE,				/* wait until the charge fits */
 	PGADM_REJECT,				/* refuse, see the reason */
 } PgAdmVerdict;
@@ -36,46 +36,53 @@ typedef enum PgAdmReason
 
 #define PGADM_NREASONS	(PGADM_REASON_WORKERS + 1)
 
-/* What a query asks the budget for */
+/* What a query asks for */
 typedef struct PgAdmClaim
 {
 	int			workers;		/* 1 + planned parallel workers */
 	int64		memory;			/* in bytes */
-	int64		least_memory;	/* of a smaller budget; 0: it needs it all */
-	bool		fixed_workers;	/* never clamped to the worker budget */
+	int64		least_memory;	/* of a smaller capacity; 0: it needs it all */
+	bool		fixed_workers;	/* never clamped to the capacity */
 	bool		alone;			/* takes all memory if it needs more than all */
-	bool		ignores_memory; /* holds a charge, so never waits for memory */
+	bool		ignores_memory; /* holds memory, so never waits for more */
 } PgAdmClaim;
 
-/* The budget as it stands */
-typedef struct PgAdmBudgetState
+/* An amount of both resources: a capacity, or what is free of one */
+typedef struct PgAdmResources
 {
-	int			workers_total;
-	int			workers_used;
-	int64		memory_total;
-	int64		memory_used;
-} PgAdmBudgetState;
+	int			workers;
+	int64		memory;			/* in bytes */
+} PgAdmResources;
 
 /* Everything that a decision depends on */
 typedef struct PgAdmPolicyInput
 {
 	PgAdmClaim	claim;
-	PgAdmBudgetState budget;
+	PgAdmResources capacity;
+	PgAdmResources room;		/* free and not saved up for a waiter; negative
+								 * if more is used than there is */
 	int			queued;
 	int			queue_capacity; /* negative: unbounded */
 	bool		breaker_tripped;	/* one that refuses such statements */
 	bool		shed;			/* the draw against the CPU wait ratio */
-	bool		reserved;		/* free budget is saved up for the queue's head */
 	bool		may_wait;
 	bool		may_refuse;		/* for overload, that is */
 } PgAdmPolicyInput;
 
+/* What a claim takes of a capacity, and whether it does fit, or could ever */
 extern int	pgadm_policy_workers(const PgAdmClaim *claim, int workers_total) pg_attribute_hot;
 extern int64 pgadm_policy_memory(const PgAdmClaim *claim, int64 memory_total) pg_attribute_hot;
 extern bool pgadm_policy_fits(const PgAdmClaim *claim,
-							  const PgAdmBudgetState *budget) pg_attribute_hot;
+							  const PgAdmResources *capacity,
+							  const PgAdmResources *room) pg_attribute_hot;
 extern PgAdmReason pgadm_policy_never_fits(const PgAdmClaim *claim,
-										   const PgAdmBudgetState *budget) pg_attribute_hot;
+										   const PgAdmResources *capacity) pg_attribute_hot;
+
+/* The three questions */
+extern PgAdmReason pgadm_policy_before_planning(const PgAdmPolicyInput *input);
+extern bool pgadm_policy_runs_at_once(const PgAdmClaim *claim,
+									  int free_workers, int queued,
+									  bool may_be_shed) pg_attribute_hot;
 extern PgAdmVerdict pgadm_policy_decide(const PgAdmPolicyInput *input,
 										PgAdmReason *reason) pg_attribute_hot;
 

@@ -20,10 +20,12 @@
 #include "postgres.h"
 
 #include "breakers.h"
+#include "clock.h"
 #include "cpu.h"
 #include "host.h"
 #include "sample.h"
 #include "settings.h"
+#include "shared.h"
 #include "stats.h"
 #include "utils/timestamp.h"
 #include "warnings.h"
@@ -80,7 +82,7 @@ sample_utilization(PgAdmLoadSample *sample)
 
 	use_totals.at = sample->sampled_at;
 	use_totals.known = cpu_set_known &&
-		pgadm_host_cpu_use(&host, &cpu_set, pgadm_host_clock_us(), &use);
+		pgadm_host_cpu_use(&host, &cpu_set, pgadm_clock_us(), &use);
 	if (use_totals.known)
 	{
 		if (pgadm_host_same_cpus(&last_use, &use) &&
@@ -108,7 +110,7 @@ sample_pressure(PgAdmLoadSample *sample)
 	totals.at = sample->sampled_at;
 	totals.known = pgadm_host_pressure(&host, &pressure);
 	totals.part_us = totals.known ? pressure.total_us : 0;
-	totals.whole_us = pgadm_host_clock_us();
+	totals.whole_us = pgadm_clock_us();
 	sample->cpu_pressure =
 		pgadm_load_cpu_utilization(&pressure_window, &totals, pgadm_sample_interval);
 }
@@ -153,8 +155,8 @@ publish(PgAdmLoadSample *sample)
 	PgAdmHistory *history = &pgadm_shared->history;
 
 	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	sample->running = pgadm_shared->budget.running;
-	sample->queued = pgadm_shared->queue.queued;
+	sample->running = pgadm_shared->pools[0].usage.running;
+	sample->queued = pgadm_shared->pools[0].queued;
 	sample->admitted = pgadm_stats_get(PGADM_ADMITTED);
 	sample->rejected = pgadm_stats_get(PGADM_REJECTED);
 	load->sample = *sample;

@@ -25,17 +25,18 @@
 
 #include "compat.h"
 #include "errors.h"
-#include "host.h"
+#include "clock.h"
 #include "lending.h"
-#include "limits.h"
+#include "capacity.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "queue.h"
+#include "gate.h"
 #include "sample.h"
 #include "sampler.h"
 #include "settings.h"
+#include "shared.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "tcop/tcopprot.h"
@@ -82,7 +83,7 @@ static void
 sleep_until_due(const Task *look, const Task *sample)
 {
 	static uint32 wait_event = 0;
-	int64		now_us = pgadm_host_clock_us();
+	int64		now_us = pgadm_clock_us();
 	long		ms = Min(ms_until(look, now_us), ms_until(sample, now_us));
 
 	if (wait_event == 0)
@@ -103,13 +104,13 @@ sleep_until_due(const Task *look, const Task *sample)
 static int
 look(bool busy, bool *soon)
 {
-	int64		began = pgadm_host_clock_us();
+	int64		began = pgadm_clock_us();
 	int64		took_ms;
 
 	*soon = pgadm_lending_look();
 	if (busy)
-		pgadm_queue_rescue();
-	took_ms = (pgadm_host_clock_us() - began) / 1000;
+		pgadm_gate_rescue();
+	took_ms = (pgadm_clock_us() - began) / 1000;
 	return (int) Min(Max(took_ms * LOOK_COST, LOOK_MS), MAX_LOOK_MS);
 }
 
@@ -121,7 +122,7 @@ follow_reload(void)
 
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	pgadm_limits_publish();
+	pgadm_capacity_publish();
 	pgadm_sample_apply_settings();
 }
 
@@ -132,7 +133,7 @@ follow_reload(void)
 void
 pgadm_sampler_main(Datum main_arg)
 {
-	Task		looks = {.last_us = pgadm_host_clock_us()};
+	Task		looks = {.last_us = pgadm_clock_us()};
 	Task		samples = {0};
 	int			hurry_ms = LOOK_MS;
 	bool		soon = false;	/* some may be about to lend */
@@ -145,13 +146,13 @@ pgadm_sampler_main(Datum main_arg)
 	before_shmem_exit(forget_sampler, (Datum) 0);
 	pgadm_shared->sampler.procno = PGADM_MY_PROC_NUMBER;
 	pgadm_shared->sampler.pid = MyProcPid;
-	pgadm_limits_publish();
+	pgadm_capacity_publish();
 	pgadm_sample_start();
 
 	for (;;)
 	{
-		bool		busy = pgadm_queue_watch();
-		int64		now_us = pgadm_host_clock_us();
+		bool		busy = pgadm_gate_watch();
+		int64		now_us = pgadm_clock_us();
 
 		looks.period_ms = busy || soon ? hurry_ms : IDLE_LOOK_MS;
 		samples.period_ms = pgadm_sample_interval;
@@ -164,7 +165,7 @@ pgadm_sampler_main(Datum main_arg)
 		}
 		else if (ms_until(&samples, now_us) == 0)
 		{
-			pgadm_limits_publish();
+			pgadm_capacity_publish();
 			pgadm_sample_take(saturated);
 			pgadm_errors_log_summary();
 			saturated = false;

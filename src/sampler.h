@@ -13,6 +13,16 @@
 #ifndef PGADM_SAMPLER_H
 #define PGADM_SAMPLER_H
 
+/*
+ * The sampler, set by itself, and but for "alerted" without the lock.
+ */
+typedef struct PgAdmSamplerState
+{
+	pid_t		pid;			/* 0 if there is none */
+	int			procno;
+	bool		alerted;		/* looks often, or has been told to */
+} PgAdmSamplerState;
+
 extern void pgadm_sampler_register(void);
 
 #endif							/* PGADM_SAMPLER_H */

@@ -38,16 +38,16 @@ count_cpu_accounts(void)
 }
 
 static Size
-slots_size(void)
+backends_size(void)
 {
-	return MAXALIGN(add_size(offsetof(PgAdmShared, slots),
-							 mul_size(MaxBackends, sizeof(PgAdmSlot))));
+	return MAXALIGN(add_size(offsetof(PgAdmShared, backends),
+							 mul_size(MaxBackends, sizeof(PgAdmBackend))));
 }
 
 static Size
 shared_size(void)
 {
-	return add_size(slots_size(),
+	return add_size(backends_size(),
 					mul_size(count_cpu_accounts(), sizeof(PgAdmCpuAccount)));
 }
 
@@ -86,16 +86,14 @@ initialize(PgAdmShared *shared)
 	LWLockInitialize(&shared->history.lock, tranche);
 	SpinLockInit(&shared->cpu.mutex);
 	SpinLockInit(&shared->memory_stats.mutex);
-	shared->nslots = MaxBackends;
-	for (int i = 0; i < shared->nslots; i++)
-		SpinLockInit(&shared->slots[i].workers.mutex);
+	shared->nbackends = MaxBackends;
+	for (int i = 0; i < shared->nbackends; i++)
+		SpinLockInit(&shared->backends[i].workers.mutex);
 	shared->ncpu_accounts = count_cpu_accounts();
-	shared->cpu_accounts = (PgAdmCpuAccount *) ((char *) shared + slots_size());
+	shared->cpu_accounts = (PgAdmCpuAccount *) ((char *) shared + backends_size());
 
-	dlist_init(&shared->queue.ahead);
-	dlist_init(&shared->queue.waiters);
-	shared->queue.woken = -1;
-	shared->queue.first = -1;
+	for (int i = 0; i < PGADM_NPOOLS; i++)
+		pgadm_pool_init(&shared->pools[i]);
 
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		pg_atomic_init_u64(&shared->stats.counters[i], 0);

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "port/pg_bitutils.h"
+#include "shared.h"
 #include "stats.h"
 #include "utils/timestamp.h"
 
@@ -63,18 +64,12 @@ pgadm_stats_get(PgAdmCounter counter)
 	return pg_atomic_read_u64(&pgadm_shared->stats.counters[counter]);
 }
 
-static PgAdmRoleStats *
-role_stats(PgAdmSlot *slot)
-{
-	return &pgadm_shared->roles[slot->role_stats];
-}
-
 /*
- * Find, or make, the counters of a backend's role in its database.  When
- * there is no room it is counted with the rest.
+ * Find, or make, the counters of a role in a database.  When there is no room
+ * it is counted with the rest.
  */
-void
-pgadm_stats_join(PgAdmSlot *slot, Oid role, Oid database)
+int
+pgadm_stats_join(Oid role, Oid database)
 {
 	PgAdmShared *shared = pgadm_shared;
 	int			i = 1;
@@ -88,7 +83,7 @@ pgadm_stats_join(PgAdmSlot *slot, Oid role, Oid database)
 		shared->roles[i].database = database;
 		shared->nroles++;
 	}
-	slot->role_stats = i < PGADM_MAX_ROLE_STATS ? i : 0;
+	return i < PGADM_MAX_ROLE_STATS ? i : 0;
 }
 
 /*
@@ -96,30 +91,30 @@ pgadm_stats_join(PgAdmSlot *slot, Oid role, Oid database)
  * of these, and of the former, holds the admission lock.
  */
 void
-pgadm_stats_submitted(PgAdmSlot *slot)
+pgadm_stats_submitted(int role)
 {
 	pgadm_stats_count(PGADM_SUBMITTED);
-	role_stats(slot)->submitted++;
+	pgadm_shared->roles[role].submitted++;
 }
 
 void
-pgadm_stats_admitted(PgAdmSlot *slot)
+pgadm_stats_admitted(int role)
 {
 	pgadm_stats_count(PGADM_ADMITTED);
-	role_stats(slot)->admitted++;
+	pgadm_shared->roles[role].admitted++;
 }
 
 void
-pgadm_stats_would_have_rejected(PgAdmSlot *slot)
+pgadm_stats_would_have_rejected(int role)
 {
 	pgadm_stats_count(PGADM_WOULD_HAVE_REJECTED);
-	role_stats(slot)->would_have_rejected++;
+	pgadm_shared->roles[role].would_have_rejected++;
 }
 
 void
-pgadm_stats_rejected(PgAdmSlot *slot, PgAdmReason reason)
+pgadm_stats_rejected(int role, PgAdmReason reason)
 {
-	role_stats(slot)->rejected++;
+	pgadm_shared->roles[role].rejected++;
 	pgadm_stats_count(PGADM_REJECTED);
 	pgadm_stats_count(reason_counters[reason]);
 }
@@ -128,7 +123,7 @@ pgadm_stats_rejected(PgAdmSlot *slot, PgAdmReason reason)
  * Count a query that is admitted after a wait.
  */
 void
-pgadm_stats_waited(PgAdmSlot *slot, int64 wait_us)
+pgadm_stats_waited(int role, int64 wait_us)
 {
 	PgAdmStats *stats = &pgadm_shared->stats;
 	uint64		ms;
@@ -139,47 +134,52 @@ pgadm_stats_waited(PgAdmSlot *slot, int64 wait_us)
 	bucket = ms == 0 ? 0 : pg_leftmost_one_pos64(ms) + 1;
 
 	pgadm_stats_count(PGADM_WAITED);
-	role_stats(slot)->waited++;
-	role_stats(slot)->wait_us_total += wait_us;
+	pgadm_shared->roles[role].waited++;
+	pgadm_shared->roles[role].wait_us_total += wait_us;
 	stats->wait_histogram[Min(bucket, PGADM_WAIT_BUCKETS - 1)]++;
 	stats->wait_us_total += wait_us;
 	stats->wait_us_max = Max(stats->wait_us_max, wait_us);
 }
 
 /*
- * Set the counters of the roles to zero, but for those queued.
+ * Those queued now count as submitted again.
  */
 static void
-reset_roles(void)
+count_queued(dlist_head *list)
 {
-	for (int i = 0; i < pgadm_shared->nroles; i++)
-	{
-		PgAdmRoleStats *stats = &pgadm_shared->roles[i];
-		PgAdmRoleStats zero = {.role = stats->role,.database = stats->database};
+	dlist_iter	iter;
 
-		*stats = zero;
-	}
-	for (int i = 0; i < pgadm_shared->nslots; i++)
+	dlist_foreach(iter, list)
 	{
-		if (pgadm_shared->slots[i].waiter.state == PGADM_WAITING)
-			role_stats(&pgadm_shared->slots[i])->submitted++;
+		PgAdmBackend *backend = dlist_container(PgAdmBackend, waiter.link, iter.cur);
+
+		pgadm_stats_submitted(backend->role_stats);
 	}
 }
 
 /*
- * Set all counters to zero; those queued now count as submitted again.  The
- * caller holds the admission lock.
+ * Set all counters to zero; but for those queued.  The caller holds the
+ * admission lock.
  */
 void
-pgadm_stats_reset(int queued)
+pgadm_stats_reset(void)
 {
 	PgAdmStats *stats = &pgadm_shared->stats;
 
-	reset_roles();
-
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		pg_atomic_write_u64(&stats->counters[i], 0);
-	pg_atomic_write_u64(&stats->counters[PGADM_SUBMITTED], queued);
+	for (int i = 0; i < pgadm_shared->nroles; i++)
+	{
+		PgAdmRoleStats *role = &pgadm_shared->roles[i];
+		PgAdmRoleStats zero = {.role = role->role,.database = role->database};
+
+		*role = zero;
+	}
+	for (int i = 0; i < PGADM_NPOOLS; i++)
+	{
+		count_queued(&pgadm_shared->pools[i].priority);
+		count_queued(&pgadm_shared->pools[i].ordinary);
+	}
 
 	memset(stats->wait_histogram, 0, sizeof(stats->wait_histogram));
 	stats->wait_us_total = 0;

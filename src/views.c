@@ -24,7 +24,8 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "stats.h"
-#include "truth.h"
+#include "memory_feedback.h"
+#include "settings.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -139,37 +140,35 @@ Datum
 pgadm_status_1_0(PG_FUNCTION_ARGS)
 {
 	PgAdmShared *shared = pgadm_shared;
-	PgAdmLimits limits;
-	PgAdmBudget budget;
+	PgAdmMode	mode;
+	PgAdmPool	pool;
 	PgAdmSamplerState sampler;
 	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
 	TimestampTz now = GetCurrentTimestamp();
 	PgAdmLoadValue ratio;
-	int			queued;
 	Row			row = {0};
 
 	pgadm_shared_require();
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	limits = shared->limits;
-	budget = shared->budget;
+	mode = shared->mode;
+	pool = shared->pools[0];
 	sampler = shared->sampler;
 	*load = shared->load;
-	queued = shared->queue.queued;
 	LWLockRelease(&shared->lock);
 
-	add_text(&row, pgadm_settings_mode_name(limits.mode));
-	add_text(&row, limits.shedding ? "on" : "off");
-	add(&row, Int32GetDatum(budget.running));
-	add(&row, Int32GetDatum(queued));
-	if (limits.queue_capacity < 0)
+	add_text(&row, pgadm_settings_mode_name(mode));
+	add_text(&row, pool.rules.shedding ? "on" : "off");
+	add(&row, Int32GetDatum(pool.usage.running));
+	add(&row, Int32GetDatum(pool.queued));
+	if (pool.rules.queue_capacity < 0)
 		add_null(&row);
 	else
-		add(&row, Int32GetDatum(limits.queue_capacity));
-	add(&row, Int32GetDatum(budget.workers_used));
-	add(&row, Int32GetDatum(budget.workers_lent));
-	add(&row, Int32GetDatum(limits.workers_total));
-	add(&row, Int64GetDatum(budget.memory_used));
-	add(&row, Int64GetDatum(limits.memory_total));
+		add(&row, Int32GetDatum(pool.rules.queue_capacity));
+	add(&row, Int32GetDatum(pool.usage.workers_used));
+	add(&row, Int32GetDatum(pool.usage.workers_lent));
+	add(&row, Int32GetDatum(pool.capacity.workers));
+	add(&row, Int64GetDatum(pool.usage.memory_used));
+	add(&row, Int64GetDatum(pool.capacity.memory));
 	ratio = fresh(load, load->sample.cpu_wait_ratio, now);
 	add_load_value(&row, ratio);
 	add_load_value(&row, fresh(load, load->sample.cpu_utilization, now));
@@ -217,13 +216,13 @@ add_entry(Row *row, const PgAdmEntry *entry)
 
 static void
 add_waiter(Row *row, const PgAdmWaiter *waiter, int position,
-		   const PgAdmLimits *limits, TimestampTz now)
+		   const PgAdmResources *capacity, TimestampTz now)
 {
 	add_text(row, "queued");
 	add(row, Int32GetDatum(1));
 	add(row, Int32GetDatum(position));
-	add(row, Int64GetDatum(pgadm_policy_memory(&waiter->claim, limits->memory_total)));
-	add(row, Int32GetDatum(pgadm_policy_workers(&waiter->claim, limits->workers_total)));
+	add(row, Int64GetDatum(pgadm_policy_memory(&waiter->claim, capacity->memory)));
+	add(row, Int32GetDatum(pgadm_policy_workers(&waiter->claim, capacity->workers)));
 	add(row, Float8GetDatum(waiter->plan_cost));
 	add(row, Int64GetDatum((int64) waiter->query_id));
 	add_timestamp(row, waiter->enqueued_at);
@@ -236,9 +235,9 @@ add_waiter(Row *row, const PgAdmWaiter *waiter, int position,
  */
 typedef struct Queries
 {
-	PgAdmLimits limits;
-	PgAdmSlot  *slots;
-	int		   *positions;		/* in the queue, of each slot; from 1 */
+	PgAdmResources capacity;
+	PgAdmBackend *backends;
+	int		   *positions;		/* in the queue, of each backend; from 1 */
 } Queries;
 
 static void
@@ -248,9 +247,9 @@ number_waiters(dlist_head *list, int *positions, int *n)
 
 	dlist_foreach(iter, list)
 	{
-		PgAdmSlot  *slot = dlist_container(PgAdmSlot, waiter.link, iter.cur);
+		PgAdmBackend  *backend = dlist_container(PgAdmBackend, waiter.link, iter.cur);
 
-		positions[slot - pgadm_shared->slots] = ++(*n);
+		positions[backend - pgadm_shared->backends] = ++(*n);
 	}
 }
 
@@ -267,22 +266,22 @@ palloc_lines(Size size)
 }
 
 /*
- * Copy what is shown of a slot, if there is anything.
+ * Copy what is shown of a backend, if there is anything.
  */
 static void
-copy_slot(PgAdmSlot *copy, const PgAdmSlot *slot)
+copy_backend(PgAdmBackend *copy, const PgAdmBackend *backend)
 {
-	bool		used = slot->waiter.state == PGADM_WAITING;
+	bool		used = backend->waiter.state == PGADM_WAITING;
 
-	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
-		used |= slot->entries[i].count > 0;
+	for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
+		used |= backend->holdings.entries[i].count > 0;
 	if (!used)
 		return;
 
-	copy->pid = slot->pid;
-	copy->role = slot->role;
-	copy->waiter = slot->waiter;
-	memcpy(copy->entries, slot->entries, sizeof(copy->entries));
+	copy->pid = backend->pid;
+	copy->role = backend->role;
+	copy->waiter = backend->waiter;
+	memcpy(copy->holdings.entries, backend->holdings.entries, sizeof(copy->holdings.entries));
 }
 
 static void
@@ -291,15 +290,15 @@ copy_queries(Queries *queries)
 	PgAdmShared *shared = pgadm_shared;
 	int			n = 0;
 
-	queries->slots = palloc_lines(shared->nslots * sizeof(PgAdmSlot));
-	queries->positions = palloc0(shared->nslots * sizeof(int));
+	queries->backends = palloc_lines(shared->nbackends * sizeof(PgAdmBackend));
+	queries->positions = palloc0(shared->nbackends * sizeof(int));
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	queries->limits = shared->limits;
-	for (int i = 0; i < shared->nslots; i++)
-		copy_slot(&queries->slots[i], &shared->slots[i]);
-	number_waiters(&shared->queue.ahead, queries->positions, &n);
-	number_waiters(&shared->queue.waiters, queries->positions, &n);
+	queries->capacity = shared->pools[0].capacity;
+	for (int i = 0; i < shared->nbackends; i++)
+		copy_backend(&queries->backends[i], &shared->backends[i]);
+	number_waiters(&shared->pools[0].priority, queries->positions, &n);
+	number_waiters(&shared->pools[0].ordinary, queries->positions, &n);
 	LWLockRelease(&shared->lock);
 }
 
@@ -308,11 +307,11 @@ copy_queries(Queries *queries)
  * whether the caller may see the rest.
  */
 static bool
-begin_query_row(Row *row, const PgAdmSlot *slot)
+begin_query_row(Row *row, const PgAdmBackend *backend)
 {
 	row->n = 0;
-	add(row, Int32GetDatum(slot->pid));
-	return may_see(slot->role);
+	add(row, Int32GetDatum(backend->pid));
+	return may_see(backend->role);
 }
 
 static void
@@ -324,24 +323,24 @@ emit_row(ReturnSetInfo *rsinfo, Row *row)
 }
 
 static void
-emit_slot(ReturnSetInfo *rsinfo, const Queries *queries, int number, TimestampTz now)
+emit_backend(ReturnSetInfo *rsinfo, const Queries *queries, int number, TimestampTz now)
 {
-	const PgAdmSlot *slot = &queries->slots[number];
+	const PgAdmBackend *backend = &queries->backends[number];
 	Row			row;
 
-	for (int i = 0; i < PGADM_ENTRIES_PER_SLOT; i++)
+	for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
 	{
-		if (slot->entries[i].count == 0)
+		if (backend->holdings.entries[i].count == 0)
 			continue;
-		if (begin_query_row(&row, slot))
-			add_entry(&row, &slot->entries[i]);
+		if (begin_query_row(&row, backend))
+			add_entry(&row, &backend->holdings.entries[i]);
 		emit_row(rsinfo, &row);
 	}
-	if (slot->waiter.state == PGADM_WAITING)
+	if (backend->waiter.state == PGADM_WAITING)
 	{
-		if (begin_query_row(&row, slot))
-			add_waiter(&row, &slot->waiter, queries->positions[number],
-					   &queries->limits, now);
+		if (begin_query_row(&row, backend))
+			add_waiter(&row, &backend->waiter, queries->positions[number],
+					   &queries->capacity, now);
 		emit_row(rsinfo, &row);
 	}
 }
@@ -360,8 +359,8 @@ pgadm_queries_1_0(PG_FUNCTION_ARGS)
 
 	copy_queries(&queries);
 	now = GetCurrentTimestamp();
-	for (int i = 0; i < pgadm_shared->nslots; i++)
-		emit_slot((ReturnSetInfo *) fcinfo->resultinfo, &queries, i, now);
+	for (int i = 0; i < pgadm_shared->nbackends; i++)
+		emit_backend((ReturnSetInfo *) fcinfo->resultinfo, &queries, i, now);
 
 	return (Datum) 0;
 }
@@ -549,7 +548,7 @@ pgadm_memory_1_0(PG_FUNCTION_ARGS)
 	Row			row = {0};
 
 	pgadm_shared_require();
-	stats = pgadm_truth_get();
+	stats = pgadm_memory_feedback_get();
 	add(&row, Int64GetDatum(stats.queries));
 	add(&row, Int64GetDatum(stats.charged));
 	add(&row, Int64GetDatum(stats.allocated));
@@ -769,9 +768,9 @@ pgadm_reset_1_0(PG_FUNCTION_ARGS)
 	pgadm_shared_require();
 
 	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	pgadm_stats_reset(pgadm_shared->queue.queued);
+	pgadm_stats_reset();
 	LWLockRelease(&pgadm_shared->lock);
-	pgadm_truth_reset();
+	pgadm_memory_feedback_reset();
 
 	PG_RETURN_VOID();
 }

@@ -20,6 +20,7 @@
 
 #include "lib/stringinfo.h"
 #include "settings.h"
+#include "shared.h"
 #include "utils/timestamp.h"
 #include "warnings.h"
 
@@ -72,15 +73,15 @@ biggest_charge(int64 *memory)
 
 	*memory = 0;
 	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < pgadm_shared->nslots; i++)
+	for (int i = 0; i < pgadm_shared->nbackends; i++)
 	{
-		PgAdmSlot  *slot = &pgadm_shared->slots[i];
+		PgAdmBackend  *slot = &pgadm_shared->backends[i];
 
-		for (int j = 0; j < PGADM_ENTRIES_PER_SLOT; j++)
+		for (int j = 0; j < PGADM_ENTRIES_PER_BACKEND; j++)
 		{
-			if (slot->entries[j].memory <= *memory)
+			if (slot->holdings.entries[j].memory <= *memory)
 				continue;
-			*memory = slot->entries[j].memory;
+			*memory = slot->holdings.entries[j].memory;
 			pid = slot->pid;
 		}
 	}

@@ -14,7 +14,16 @@
 #define PGADM_WARNINGS_H
 
 #include "cpu.h"
-#include "shared.h"
+#include "load.h"
+
+typedef enum PgAdmWarningId
+{
+	PGADM_WARNING_CPU,
+	PGADM_WARNING_MEMORY,
+	PGADM_WARNING_QUEUE,
+} PgAdmWarningId;
+
+#define PGADM_NWARNINGS	(PGADM_WARNING_QUEUE + 1)
 
 extern const char *pgadm_warnings_name(PgAdmWarningId id);
 extern const char *pgadm_warnings_message(PgAdmWarningId id);

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "host.h"
 #include "tap.h"
 
@@ -915,9 +916,9 @@ test_span_of_quota(void)
 static void
 spin(int64 microseconds)
 {
-	int64		end = pgadm_host_clock_us() + microseconds;
+	int64		end = pgadm_clock_us() + microseconds;
 
-	while (pgadm_host_clock_us() < end)
+	while (pgadm_clock_us() < end)
 		continue;
 }
 
@@ -946,13 +947,13 @@ test_this_machine(void)
 	ok(pgadm_host_process(&host, 0, &process) && process.state == 'R',
 	   "here: own process");
 
-	if (!pgadm_host_cpu_use(&host, &set, pgadm_host_clock_us(), &before))
+	if (!pgadm_host_cpu_use(&host, &set, pgadm_clock_us(), &before))
 	{
 		skip(1, "this machine does not tell how its CPUs are used");
 		return;
 	}
 	spin(200000);
-	ok(pgadm_host_cpu_use(&host, &set, pgadm_host_clock_us(), &after) &&
+	ok(pgadm_host_cpu_use(&host, &set, pgadm_clock_us(), &after) &&
 	   pgadm_host_same_cpus(&before, &after) &&
 	   after.busy_us > before.busy_us && after.span_us > before.span_us,
 	   "here: use of the CPUs grows");

@@ -28,8 +28,11 @@
 #define ALONE	.alone = true
 #define CHARGED	.ignores_memory = true
 
-/* A budget of 4 workers and 100 MB, of which that much is used */
-#define USED(w, m)	{4, w, 100 * MB, (m) * MB}
+/* A capacity of 4 workers and 100 MB, of which that much is used */
+#define USED(w, m)	{4, 100 * MB}, {4 - (w), (100 - (m)) * MB}
+
+/* The same, all of it saved up for a waiter */
+#define SAVED_UP	{4, 100 * MB}, {0, 0}
 
 /* Queries of the usual kind, which may wait and be refused; or not */
 #define FIRST	.may_wait = true, .may_refuse = true
@@ -49,7 +52,8 @@ static const struct
 {
 	const char *name;
 	PgAdmClaim	claim;
-	PgAdmBudgetState budget;
+	PgAdmResources capacity;
+	PgAdmResources room;
 	int			workers;
 	int64		memory;
 	bool		fits;
@@ -59,15 +63,15 @@ static const struct
 	{"one worker, empty server", {1}, USED(0, 0), 1, 0, true},
 	{"the last worker", {1}, USED(3, 0), 1, 0, true},
 	{"no worker left", {1}, USED(4, 0), 1, 0, false},
-	{"budget exceeded by others", {1}, USED(9, 0), 1, 0, false},
+	{"capacity exceeded by others", {1}, USED(9, 0), 1, 0, false},
 	{"all workers", {4}, USED(0, 0), 4, 0, true},
 	{"all workers, one used", {4}, USED(1, 0), 4, 0, false},
 	{"a plan with more than all is clamped", {5}, USED(0, 0), 4, 0, true},
 	{"... and waits for all", {5}, USED(1, 0), 4, 0, false},
 	{"the operator's word is not clamped", {5, .fixed_workers = true}, USED(0, 0), 5, 0, false, PGADM_REASON_WORKERS},
 	{"the operator's word that fits", {4, .fixed_workers = true}, USED(0, 0), 4, 0, true},
-	{"a budget of one", {8}, {1, 0, 100 * MB, 0}, 1, 0, true},
-	{"no budget at all is one", {8}, {0, 0, 100 * MB, 0}, 1, 0, false, PGADM_REASON_WORKERS},
+	{"a capacity of one", {8}, {1, 100 * MB}, {1, 100 * MB}, 1, 0, true},
+	{"no capacity at all is one", {8}, {0, 100 * MB}, {0, 100 * MB}, 1, 0, false, PGADM_REASON_WORKERS},
 	{"memory that is there", {1, 40 * MB}, USED(0, 60), 1, 40 * MB, true},
 	{"memory, one byte short", {1, 40 * MB + 1}, USED(0, 60), 1, 40 * MB + 1, false},
 	{"all memory", {1, 100 * MB}, USED(0, 0), 1, 100 * MB, true},
@@ -82,9 +86,9 @@ static const struct
 	{"alone: not while others hold any", {1, 500 * MB, ALONE}, USED(0, 1), 1, 100 * MB, false},
 	{"alone: less than all is as ever", {1, 50 * MB, ALONE}, USED(0, 50), 1, 50 * MB, true},
 	{"both are too much: memory is the reason", {9, 101 * MB, FIXED}, USED(0, 0), 9, 101 * MB, false, PGADM_REASON_MEMORY},
-	{"unlimited memory", {1, PG_INT64_MAX / 2}, {4, 0, PG_INT64_MAX, 0}, 1, PG_INT64_MAX / 2, true},
-	{"no memory budget, no memory needed", {1}, {4, 0, 0, 0}, 1, 0, true},
-	{"no memory budget, any memory needed", {1, 1}, {4, 0, 0, 0}, 1, 1, false, PGADM_REASON_MEMORY},
+	{"unlimited memory", {1, PG_INT64_MAX / 2}, {4, PG_INT64_MAX}, {4, PG_INT64_MAX}, 1, PG_INT64_MAX / 2, true},
+	{"no memory at all, no memory needed", {1}, {4, 0}, {4, 0}, 1, 0, true},
+	{"no memory at all, any memory needed", {1, 1}, {4, 0}, {4, 0}, 1, 1, false, PGADM_REASON_MEMORY},
 };
 
 /*
@@ -110,8 +114,8 @@ static const struct
 	{"waits for memory", {{1, 50 * MB}, USED(1, 60), 0, 16, FIRST}, PGADM_QUEUE},
 	{"is refused for memory when the queue is full", {{1, 50 * MB}, USED(1, 60), 16, 16, FIRST}, PGADM_REJECT, PGADM_REASON_QUEUE_FULL},
 
-	{"waits while the budget is saved up", {{1}, USED(0, 0), 1, 16, .reserved = true, FIRST}, PGADM_QUEUE},
-	{"is refused while it is saved up and the queue is full", {{1}, USED(0, 0), 16, 16, .reserved = true, FIRST}, PGADM_REJECT, PGADM_REASON_QUEUE_FULL},
+	{"waits while what is free is saved up", {{1}, SAVED_UP, 1, 16, FIRST}, PGADM_QUEUE},
+	{"is refused while it is saved up and the queue is full", {{1}, SAVED_UP, 16, 16, FIRST}, PGADM_REJECT, PGADM_REASON_QUEUE_FULL},
 
 	{"not refusable: runs if it fits", {{1}, USED(0, 0), 0, 16, LATER}, PGADM_RUN},
 	{"not refusable: waits", {{1}, USED(4, 0), 0, 16, LATER}, PGADM_QUEUE},
@@ -122,7 +126,7 @@ static const struct
 	{"may not wait: runs if it fits", {{1}, USED(0, 0), 0, 16, BUSY}, PGADM_RUN},
 	{"may not wait: forced", {{1}, USED(4, 0), 0, 16, BUSY}, PGADM_FORCE},
 	{"may not wait: forced for memory", {{1, 50 * MB}, USED(0, 90), 0, 16, BUSY}, PGADM_FORCE},
-	{"may not wait: forced though it is saved up", {{1}, USED(0, 0), 1, 16, .reserved = true, BUSY}, PGADM_FORCE},
+	{"may not wait: forced though it is saved up", {{1}, SAVED_UP, 1, 16, BUSY}, PGADM_FORCE},
 	{"may not wait, though it could be refused: forced", {{1}, USED(4, 0), 16, 16, .may_refuse = true}, PGADM_FORCE},
 
 	{"never fits: memory", {{1, 101 * MB}, USED(0, 0), 0, 16, FIRST}, PGADM_REJECT, PGADM_REASON_MEMORY},
@@ -142,6 +146,85 @@ static const struct
 	{"shed: not refusable waits", {{1}, USED(4, 0), 0, 16, .shed = true, LATER}, PGADM_QUEUE},
 };
 
+/*
+ * Every combination of small numbers.  The fast path must say the same as the
+ * full decision wherever it is asked, and be of use.
+ */
+static void
+compare_fast_path(void)
+{
+	int64		compared = 0;
+	int64		at_once = 0;
+	int64		wrong = 0;
+	int64		needless = 0;
+
+	for (uint32 n = 0; n < 3 * 3 * 3 * 4 * 4 * 5 * 4 * 4 * (1 << 7); n++)
+	{
+		uint32		m = n;
+		PgAdmPolicyInput in;
+		PgAdmReason reason;
+		bool		runs;
+		bool		decided;
+
+#define NEXT(choices, target) do { (target) = m % (choices); m /= (choices); } while (0)
+		memset(&in, 0, sizeof(in));
+		NEXT(3, in.claim.memory);
+		NEXT(3, in.claim.least_memory);
+		NEXT(3, in.capacity.memory);
+		NEXT(4, in.claim.workers);
+		NEXT(4, in.capacity.workers);
+		NEXT(5, in.room.workers);
+		NEXT(4, in.room.memory);
+		NEXT(4, in.queue_capacity);
+		NEXT(2, in.queued);
+		NEXT(2, in.claim.fixed_workers);
+		NEXT(2, in.claim.alone);
+		NEXT(2, in.claim.ignores_memory);
+		NEXT(2, in.may_wait);
+		NEXT(2, in.may_refuse);
+		NEXT(2, in.shed);
+#undef NEXT
+		in.claim.workers++;
+		in.queue_capacity--;
+		in.breaker_tripped = in.shed && (n & 1);
+		/* more may be used than there is */
+		in.room.workers = in.capacity.workers - in.room.workers;
+		in.room.memory = in.capacity.memory - in.room.memory;
+
+		runs = pgadm_policy_runs_at_once(&in.claim, in.room.workers, in.queued,
+										 in.shed || in.breaker_tripped);
+		decided = pgadm_policy_decide(&in, &reason) == PGADM_RUN;
+		compared++;
+		at_once += runs;
+		wrong += runs && !decided;
+		needless += decided && !runs && in.queued == 0 && !in.shed &&
+			in.claim.memory == 0 && !in.claim.fixed_workers &&
+			in.claim.workers <= in.capacity.workers;
+	}
+	printf("# %ld combinations, %ld run at once\n", (long) compared, (long) at_once);
+	is_bool(compared > 1000000 && at_once > 10000, true, "many were compared");
+	is_int(wrong, 0, "the fast path lets nothing run that must not");
+	is_int(needless, 0, "the fast path lets all run that need no decision");
+}
+
+/*
+ * Before planning, of queries whose plan is not known: those that would be
+ * refused for overload whatever it is.
+ */
+static void
+ask_before_planning(void)
+{
+	for (int i = 0; i < lengthof(decisions); i++)
+	{
+		PgAdmReason expected = decisions[i].reason;
+
+		if (expected == PGADM_REASON_MEMORY || expected == PGADM_REASON_WORKERS)
+			expected = PGADM_REASON_NONE;
+		is_string(reasons[pgadm_policy_before_planning(&decisions[i].in)],
+				  reasons[expected], decisions[i].name);
+	}
+}
+
 int
 main(void)
 {
@@ -149,13 +232,14 @@ main(void)
 	{
 		const char *name = claims[i].name;
 
-		is_int(pgadm_policy_workers(&claims[i].claim, claims[i].budget.workers_total),
+		is_int(pgadm_policy_workers(&claims[i].claim, claims[i].capacity.workers),
 			   claims[i].workers, name);
-		is_int(pgadm_policy_memory(&claims[i].claim, claims[i].budget.memory_total),
+		is_int(pgadm_policy_memory(&claims[i].claim, claims[i].capacity.memory),
 			   claims[i].memory, name);
-		is_bool(pgadm_policy_fits(&claims[i].claim, &claims[i].budget),
+		is_bool(pgadm_policy_fits(&claims[i].claim, &claims[i].capacity,
+								  &claims[i].room),
 				claims[i].fits, name);
-		is_string(reasons[pgadm_policy_never_fits(&claims[i].claim, &claims[i].budget)],
+		is_string(reasons[pgadm_policy_never_fits(&claims[i].claim, &claims[i].capacity)],
 				  reasons[claims[i].never], name);
 	}
 
@@ -169,6 +253,9 @@ main(void)
 		is_string(reasons[reason], reasons[decisions[i].reason],
 				  decisions[i].name);
 	}
+
+	compare_fast_path();
+	ask_before_planning();
 
 	return done_testing();
 }

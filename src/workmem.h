@@ -1,43 +1,43 @@
 /*-------------------------------------------------------------------------
  *
- * grant.h
+ * workmem.h
  *		A query's lowered work_mem, put on and taken off.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
- *	  src/grant.h
+ *	  src/workmem.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGADM_GRANT_H
-#define PGADM_GRANT_H
+#ifndef PGADM_WORKMEM_H
+#define PGADM_WORKMEM_H
 
 #include "storage/lock.h"
 
 /* The setting that decides what the operators of a statement may take */
-typedef enum PgAdmGrantKind
+typedef enum PgAdmWorkmemKind
 {
-	PGADM_GRANT_NONE,			/* nothing is lowered */
-	PGADM_GRANT_WORK_MEM,
-	PGADM_GRANT_MAINTENANCE,	/* maintenance_work_mem */
-} PgAdmGrantKind;
+	PGADM_WORKMEM_NONE,			/* nothing is lowered */
+	PGADM_WORKMEM_WORK_MEM,
+	PGADM_WORKMEM_MAINTENANCE,	/* maintenance_work_mem */
+} PgAdmWorkmemKind;
 
 /* What a statement's operators get instead of the session's setting */
-typedef struct PgAdmGrant
+typedef struct PgAdmWorkmem
 {
-	PgAdmGrantKind kind;
+	PgAdmWorkmemKind kind;
 	int			kb;
-} PgAdmGrant;
+} PgAdmWorkmem;
 
 /* Where it was put on */
-typedef struct PgAdmGrantLevel
+typedef struct PgAdmWorkmemLevel
 {
 	int			nest_level;		/* 0: it was not */
 	LocalTransactionId lxid;
-} PgAdmGrantLevel;
+} PgAdmWorkmemLevel;
 
-extern PgAdmGrantLevel pgadm_grant_put_on(const PgAdmGrant *grant);
-extern void pgadm_grant_take_off(PgAdmGrant *grant, PgAdmGrantLevel level);
+extern PgAdmWorkmemLevel pgadm_workmem_put_on(const PgAdmWorkmem *grant);
+extern void pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level);
 
-#endif							/* PGADM_GRANT_H */
+#endif							/* PGADM_WORKMEM_H */

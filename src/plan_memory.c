@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * cost.c
+ * plan_memory.c
  *		What a plan can take: PlannedStmt -> workers and memory.
  *
  * A query needs 1 + its planned parallel workers, and the memory of every
@@ -30,7 +30,7 @@
  * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
- *	  src/cost.c
+ *	  src/plan_memory.c
  *
  *-------------------------------------------------------------------------
  */
@@ -42,7 +42,7 @@
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
-#include "cost.h"
+#include "plan_memory.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
 #include "nodes/nodeFuncs.h"
@@ -132,9 +132,9 @@ typedef struct NodeRule
 struct CostWalk
 {
 	const PlannedStmt *stmt;
-	const PgAdmCostParams *params;
-	PgAdmQueryCost *cost;
-	PgAdmCostOperators *operators;	/* or NULL */
+	const PgAdmPlanParams *params;
+	PgAdmPlanNeed *cost;
+	PgAdmPlanOperators *operators;	/* or NULL */
 	double		work_mem;		/* bytes */
 	double		hash_mem;		/* bytes */
 	double		planned_hash_mem;	/* the same before work_mem was lowered */
@@ -553,15 +553,15 @@ tuple_bytes(const Plan *plan)
  * of the last block, or after the last doubling of a table, some is unused.
  */
 static double
-at_limit(double limit, PgAdmCostBasis *basis)
+at_limit(double limit, PgAdmPlanBasis *basis)
 {
-	*basis = PGADM_COST_AT_LIMIT;
+	*basis = PGADM_PLAN_AT_LIMIT;
 	return limit + Min(limit / 3, ALLOCSET_DEFAULT_MAXSIZE);
 }
 
 /* What a sort keeps of rows with that much outside of their slot. */
 static double
-sort_bytes(double rows, double chunk, double limit, PgAdmCostBasis *basis)
+sort_bytes(double rows, double chunk, double limit, PgAdmPlanBasis *basis)
 {
 	double		slots = Max(next_power_of_2(rows + 1), SORT_MIN_SLOTS) * SORT_SLOT_BYTES;
 
@@ -573,7 +573,7 @@ sort_bytes(double rows, double chunk, double limit, PgAdmCostBasis *basis)
 
 /* What a tuplestore keeps of rows of that size. */
 static double
-store_bytes(double rows, double tuple, double limit, PgAdmCostBasis *basis)
+store_bytes(double rows, double tuple, double limit, PgAdmPlanBasis *basis)
 {
 	double		slots = Max(next_power_of_2(rows + 1), STORE_MIN_SLOTS) * STORE_SLOT_BYTES;
 	double		chunk = chunk_bytes(tuple);
@@ -660,7 +660,7 @@ is_by_value(const TargetEntry *column)
 
 /* Put one operator at its place among the biggest, if it is one of them. */
 static void
-list_operator(PgAdmCostOperators *operators, const PgAdmCostOperator *entry)
+list_operator(PgAdmPlanOperators *operators, const PgAdmPlanOperator *entry)
 {
 	int			place;
 
@@ -681,27 +681,27 @@ list_operator(PgAdmCostOperators *operators, const PgAdmCostOperator *entry)
 
 static void
 charge_as(CostWalk *walk, const NodeRule *rule, const Plan *plan,
-		  double bytes, int processes, PgAdmCostBasis basis)
+		  double bytes, int processes, PgAdmPlanBasis basis)
 {
 	walk->memory += bytes * processes;
 
 	if (walk->operators != NULL)
 	{
-		PgAdmCostOperator entry;
+		PgAdmPlanOperator entry;
 
 		entry.name = rule->name;
 		entry.why = rule->why;
 		entry.plan_node_id = plan ? plan->plan_node_id : -1;
 		entry.processes = processes;
 		entry.basis = basis;
-		entry.memory = (int64) Min(bytes * processes, (double) PGADM_COST_MAX_MEMORY);
+		entry.memory = (int64) Min(bytes * processes, (double) PGADM_PLAN_MAX_MEMORY);
 		list_operator(walk->operators, &entry);
 	}
 }
 
 /* Charge a node in each process that runs it. */
 static void
-charge(CostWalk *walk, const Plan *plan, double bytes, PgAdmCostBasis basis)
+charge(CostWalk *walk, const Plan *plan, double bytes, PgAdmPlanBasis basis)
 {
 	charge_as(walk, rule_of(plan), plan, bytes, walk->processes, basis);
 }
@@ -709,7 +709,7 @@ charge(CostWalk *walk, const Plan *plan, double bytes, PgAdmCostBasis basis)
 static void
 charge_unknown(const Plan *plan, CostWalk *walk)
 {
-	charge(walk, plan, walk->work_mem, PGADM_COST_AT_LIMIT);
+	charge(walk, plan, walk->work_mem, PGADM_PLAN_AT_LIMIT);
 }
 
 /* A tuplestore of the rows that go in. */
@@ -717,7 +717,7 @@ static void
 charge_input_store(const Plan *plan, CostWalk *walk)
 {
 	const Plan *input = outerPlan(plan);
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes = store_bytes(rows_of(input), tuple_bytes(input),
 									walk->work_mem, &basis);
 
@@ -728,7 +728,7 @@ charge_input_store(const Plan *plan, CostWalk *walk)
 static void
 charge_output_store(const Plan *plan, CostWalk *walk)
 {
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes = store_bytes(rows_of(plan), tuple_bytes(plan),
 									walk->work_mem, &basis);
 
@@ -744,7 +744,7 @@ charge_function_scan(const Plan *plan, CostWalk *walk)
 	foreach(lc, ((const FunctionScan *) plan)->functions)
 	{
 		RangeTblFunction *function = lfirst_node(RangeTblFunction, lc);
-		PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+		PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 		double		tuple = Max(tuple_bytes(plan), 16 + 8 * function->funccolcount);
 		double		bytes = store_bytes(rows_of(plan), tuple, walk->work_mem, &basis);
 
@@ -766,7 +766,7 @@ charge_project_set(const Plan *plan, CostWalk *walk)
 	foreach(lc, plan->targetlist)
 	{
 		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-		PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+		PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 
 		if (IsA(expr, FuncExpr) && ((FuncExpr *) expr)->funcretset &&
 			((FuncExpr *) expr)->funcid >= FirstNormalObjectId)
@@ -784,7 +784,7 @@ charge_project_set(const Plan *plan, CostWalk *walk)
  * asked for before it begins to throw rows away.
  */
 static double
-sort_node_bytes(const Plan *plan, double rows, CostWalk *walk, PgAdmCostBasis *basis)
+sort_node_bytes(const Plan *plan, double rows, CostWalk *walk, PgAdmPlanBasis *basis)
 {
 	double		chunk = tuple_bytes(plan);
 	bool		bounded = walk->bound >= 0;
@@ -804,7 +804,7 @@ sort_node_bytes(const Plan *plan, double rows, CostWalk *walk, PgAdmCostBasis *b
 static void
 charge_sort(const Plan *plan, CostWalk *walk)
 {
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes = sort_node_bytes(plan, rows_of(outerPlan(plan)), walk, &basis);
 
 	charge(walk, plan, bytes, basis);
@@ -823,7 +823,7 @@ charge_incremental_sort(const Plan *plan, CostWalk *walk)
 	double		rows = rows_of(input);
 	double		first_group = plan->startup_cost - input->startup_cost;
 	double		whole_input = input->total_cost - input->startup_cost;
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes;
 
 	if (whole_input > 0 && first_group >= 0)
@@ -865,14 +865,14 @@ charge_hash(const Plan *plan, CostWalk *walk)
 	double		buckets = Max(next_power_of_2(rows), HASH_MIN_BUCKETS) * sizeof(void *);
 	double		limit = walk->hash_mem * (shared ? walk->workers + 1 : 1);
 	double		bytes = rows * tuple + buckets;
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		files = 0;
 
 	if (bytes > limit)
 	{
 		double		batches = batches_of(rows * tuple, tuple, walk->hash_mem);
 
-		basis = PGADM_COST_AT_LIMIT;
+		basis = PGADM_PLAN_AT_LIMIT;
 		bytes = limit;
 		if (shared)
 			files = batches * SHARED_BATCH_BYTES * walk->processes;
@@ -906,11 +906,11 @@ charge_memoize(const Plan *plan, CostWalk *walk)
 	double		taken = chunk_bytes(24) + chunk_bytes(key) +
 		rows * (chunk_bytes(16) + chunk_bytes(tuple));
 	double		entries = memoize->est_entries * UNSURE_FACTOR;
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 
 	if (entries == 0 || entries * counted > walk->hash_mem)
 	{
-		basis = PGADM_COST_AT_LIMIT;
+		basis = PGADM_PLAN_AT_LIMIT;
 		entries = Max(walk->hash_mem / counted, 1);
 	}
 	charge(walk, plan,
@@ -928,7 +928,7 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 {
 	double		pages = rows_of(plan);
 	double		limit = walk->work_mem / (BITMAP_PAGE_BYTES + BITMAP_PAGE_LIST_BYTES);
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes;
 	bool		shared = IsA(plan, BitmapOr) ? ((const BitmapOr *) plan)->isshared :
 		((const BitmapIndexScan *) plan)->isshared;
@@ -940,7 +940,7 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
 		pages = Min(pages, with_margin(NULL, walk->pages));
 	if (pages > limit)
 	{
-		basis = PGADM_COST_AT_LIMIT;
+		basis = PGADM_PLAN_AT_LIMIT;
 		pages = limit;
 	}
 	bytes = table_bytes(Max(pages, BITMAP_MIN_PAGES), BITMAP_PAGE_BYTES) +
@@ -969,7 +969,7 @@ charge_recursive_union(const Plan *plan, CostWalk *walk)
 	const RecursiveUnion *node = (const RecursiveUnion *) plan;
 	double		rows = Max(rows_of(outerPlan(plan)), rows_of(innerPlan(plan)));
 	double		tuple = tuple_bytes(plan);
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes = 2 * store_bytes(rows, tuple, walk->work_mem, &basis);
 
 	charge(walk, plan, bytes, basis);
@@ -977,7 +977,7 @@ charge_recursive_union(const Plan *plan, CostWalk *walk)
 	{
 		bytes = group_table_bytes(Max(node->numGroups, 1) * UNSURE_FACTOR,
 								  chunk_bytes(tuple), ALLOCSET_DEFAULT_MAXSIZE);
-		charge(walk, plan, Min(bytes, walk->planned_hash_mem), PGADM_COST_UNLIMITED);
+		charge(walk, plan, Min(bytes, walk->planned_hash_mem), PGADM_PLAN_UNLIMITED);
 	}
 }
 
@@ -993,7 +993,7 @@ charge_setop(const Plan *plan, CostWalk *walk)
 								 chunk_bytes(tuple_bytes(outerPlan(plan))) +
 								 chunk_bytes(PER_GROUP_BYTES),
 								 ALLOCSET_DEFAULT_MAXSIZE),
-			   PGADM_COST_UNLIMITED);
+			   PGADM_PLAN_UNLIMITED);
 }
 
 /*
@@ -1020,7 +1020,7 @@ charge_gather(const Plan *plan, CostWalk *walk)
 		area += ldexp(DSA_SEGMENT_BYTES, segment / 2);
 	bytes += workers * PARALLEL_WORKER_BYTES + area - walk->shared_area;
 	walk->shared_area = 0;
-	charge_as(walk, rule_of(plan), plan, bytes, 1, PGADM_COST_BY_ROWS);
+	charge_as(walk, rule_of(plan), plan, bytes, 1, PGADM_PLAN_BY_ROWS);
 }
 
 /* ------------------------------------------------------------------------
@@ -1114,7 +1114,7 @@ charge_agg_hash(const Agg *agg, const AggShape *shape, CostWalk *walk)
 		agg_collectors(agg, shape) * ALLOCSET_DEFAULT_INITSIZE;
 	double		group = chunk_bytes(tuple_bytes(shape->input));
 	double		max_block = Min(walk->work_mem / 16, ALLOCSET_DEFAULT_MAXSIZE);
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes;
 	ListCell   *lc;
 
@@ -1146,7 +1146,7 @@ charge_agg_chain(const Agg *agg, CostWalk *walk)
 {
 	const Plan *input = outerPlan(agg);
 	int			sorts = agg->aggstrategy == AGG_MIXED ? -1 : 0;
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes;
 	ListCell   *lc;
 
@@ -1186,7 +1186,7 @@ static void
 charge_agg_sorts(const Agg *agg, const AggShape *shape, CostWalk *walk)
 {
 	int			sets = Max(list_length(agg->groupingSets), 1);
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes = sort_bytes(rows_per_group(agg), shape->sort_chunk,
 								   walk->work_mem, &basis);
 	ListCell   *lc;
@@ -1205,7 +1205,7 @@ charge_agg_collectors(const Agg *agg, const AggShape *shape, CostWalk *walk)
 
 	charge(walk, &agg->plan,
 		   agg_collectors(agg, shape) * collected_bytes(rows, shape->value),
-		   PGADM_COST_UNLIMITED);
+		   PGADM_PLAN_UNLIMITED);
 }
 
 static void
@@ -1249,14 +1249,14 @@ charge_hashed_subplan(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 		bytes += table_bytes(list_length(subplan->paramIds) == 1 ? 1 : rows / 16,
 							 HASH_ENTRY_BYTES);
 	charge_as(walk, &hashed_subplan_rule, plan, bytes, walk->processes,
-			  PGADM_COST_UNLIMITED);
+			  PGADM_PLAN_UNLIMITED);
 }
 
 /* What the expression itself keeps of the rows of its plan. */
 static void
 charge_subplan_result(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 {
-	PgAdmCostBasis basis = PGADM_COST_BY_ROWS;
+	PgAdmPlanBasis basis = PGADM_PLAN_BY_ROWS;
 	double		bytes;
 
 	if (subplan->useHashTable)
@@ -1267,7 +1267,7 @@ charge_subplan_result(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
 
 		bytes = collected_bytes(rows_of(plan), value);
 		charge_as(walk, &array_subplan_rule, plan, bytes, walk->processes,
-				  PGADM_COST_UNLIMITED);
+				  PGADM_PLAN_UNLIMITED);
 	}
 	else if (subplan->subLinkType == CTE_SUBLINK && plan->targetlist != NIL)
 	{
@@ -1524,13 +1524,13 @@ walk_other_subplans(CostWalk *walk)
  * join, and below an Append or in an initplan they may.
  */
 static void
-cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
-				   int work_mem_kb, PgAdmQueryCost *cost,
-				   PgAdmCostOperators *operators)
+cost_with_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *params,
+				   int work_mem_kb, PgAdmPlanNeed *cost,
+				   PgAdmPlanOperators *operators)
 {
 	CostWalk	walk = {0};
 
-	memset(cost, 0, sizeof(PgAdmQueryCost));
+	memset(cost, 0, sizeof(PgAdmPlanNeed));
 	cost->workers = 1;
 	if (operators != NULL)
 		operators->count = 0;
@@ -1555,8 +1555,8 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
 
 	if (walk.memory > 0 || cost->plan_cost >= EXECUTOR_MIN_COST)
 		charge_as(&walk, &executor_rule, NULL, EXECUTOR_BYTES + walk.executor, 1,
-				  PGADM_COST_UNLIMITED);
-	cost->memory = (int64) Min(ceil(walk.memory), (double) PGADM_COST_MAX_MEMORY);
+				  PGADM_PLAN_UNLIMITED);
+	cost->memory = (int64) Min(ceil(walk.memory), (double) PGADM_PLAN_MAX_MEMORY);
 }
 
 static pg_attribute_hot bool
@@ -1577,7 +1577,7 @@ keeps_nothing(const Plan *plan)
  * queries it is, and no parameter is needed to see it.
  */
 bool
-pgadm_cost_is_nothing(const PlannedStmt *stmt)
+pgadm_plan_memory_is_nothing(const PlannedStmt *stmt)
 {
 	const Plan *plan = stmt->planTree;
 
@@ -1587,16 +1587,16 @@ pgadm_cost_is_nothing(const PlannedStmt *stmt)
 
 /* The need of a plan. */
 void
-pgadm_cost_of_plan(const PlannedStmt *stmt, const PgAdmCostParams *params,
-				   PgAdmQueryCost *cost)
+pgadm_plan_memory_of_plan(const PlannedStmt *stmt, const PgAdmPlanParams *params,
+				   PgAdmPlanNeed *cost)
 {
 	cost_with_work_mem(stmt, params, params->work_mem_kb, cost, NULL);
 }
 
 /* The need of a plan, and the operators that make it up. */
 void
-pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params,
-						  PgAdmQueryCost *cost, PgAdmCostOperators *operators)
+pgadm_plan_memory_list_operators(const PlannedStmt *stmt, const PgAdmPlanParams *params,
+						  PgAdmPlanNeed *cost, PgAdmPlanOperators *operators)
 {
 	cost_with_work_mem(stmt, params, params->work_mem_kb, cost, operators);
 }
@@ -1616,19 +1616,19 @@ pgadm_cost_list_operators(const PlannedStmt *stmt, const PgAdmCostParams *params
  * between the last two only.
  */
 int
-pgadm_cost_fit_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
-						int64 target, PgAdmQueryCost *cost)
+pgadm_plan_memory_fit_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *params,
+						int64 target, PgAdmPlanNeed *cost)
 {
-	PgAdmQueryCost need;
+	PgAdmPlanNeed need;
 	int			work_mem = params->work_mem_kb;
 	int			best = work_mem;
 	int			too_much = work_mem;
 
-	pgadm_cost_of_plan(stmt, params, cost);
-	while (cost->memory > target && work_mem > PGADM_COST_MIN_WORK_MEM_KB)
+	pgadm_plan_memory_of_plan(stmt, params, cost);
+	while (cost->memory > target && work_mem > PGADM_MIN_WORK_MEM_KB)
 	{
 		too_much = work_mem;
-		work_mem = Max(work_mem / 2, PGADM_COST_MIN_WORK_MEM_KB);
+		work_mem = Max(work_mem / 2, PGADM_MIN_WORK_MEM_KB);
 		cost_with_work_mem(stmt, params, work_mem, &need, NULL);
 		if (need.memory < cost->memory)
 		{
@@ -1663,10 +1663,10 @@ pgadm_cost_fit_work_mem(const PlannedStmt *stmt, const PgAdmCostParams *params,
  * parallel vacuums, whose dead row ids are shared.
  */
 void
-pgadm_cost_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
-						  PgAdmQueryCost *cost)
+pgadm_plan_memory_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
+						  PgAdmPlanNeed *cost)
 {
-	memset(cost, 0, sizeof(PgAdmQueryCost));
+	memset(cost, 0, sizeof(PgAdmPlanNeed));
 	cost->workers = 1 + Max(parallel_workers, 0);
 	cost->memory = maintenance_work_mem_kb * 1024;
 }

@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * limits.h
- *		The limits in force: settings, and what the machine has.
+ * capacity.h
+ *		The capacity in force: settings, and what the machine has.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
- *	  src/limits.h
+ *	  src/capacity.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef PGADM_LIMITS_H
-#define PGADM_LIMITS_H
+#ifndef PGADM_CAPACITY_H
+#define PGADM_CAPACITY_H
 
-extern void pgadm_limits_publish(void);
+extern void pgadm_capacity_publish(void);
 
-#endif							/* PGADM_LIMITS_H */
+#endif							/* PGADM_CAPACITY_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * truth.c
+ * memory_feedback.c
  *		What queries really had allocated, compared with their charge.
  *
  * When an admitted query ends, nearly all that it has allocated is still there:
@@ -10,7 +10,7 @@
  * know what their largest was, and that is added.  What is not in that context,
  * as the portal's own, is not seen.
  *
- * A parallel worker adds what it had itself to its leader's slot when its own
+ * A parallel worker adds what it had itself to its leader's place when its own
  * executor ends, which is before the leader's run does.  It does the same for
  * hash tables in shared memory, of which only the size is left by then.  Workers
  * that are launched once more, for a rescan, do not add up with those before;
@@ -19,12 +19,12 @@
  * A query that is charged nothing is not worth counting, unless it has taken
  * more than a trifle.
  *
- * Locking: a spinlock in each slot for what workers add, and one for the sums.
+ * Locking: a spinlock of each backend for what workers add, and one for the sums.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
- *	  src/truth.c
+ *	  src/memory_feedback.c
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +35,8 @@
 #include "executor/executor.h"
 #include "executor/hashjoin.h"
 #include "nodes/nodeFuncs.h"
-#include "truth.h"
+#include "memory_feedback.h"
+#include "shared.h"
 #include "utils/memutils.h"
 
 /* Below this, what a query has that was charged nothing is not counted */
@@ -101,7 +102,7 @@ measure(const QueryDesc *queryDesc, bool closely)
 }
 
 /*
- * The slot's place for the workers of one Gather.  The last one is for all that
+ * The place for the workers of one Gather.  The last one is for all that
  * are too many.
  */
 static PgAdmGatherMemory *
@@ -113,7 +114,7 @@ find_gather(PgAdmWorkerMemory *memory, int plan_node_id)
 		i++;
 	if (i < memory->ngathers)
 		return &memory->gathers[i];
-	if (i == PGADM_GATHERS_PER_SLOT)
+	if (i == PGADM_GATHERS_PER_BACKEND)
 		return &memory->gathers[i - 1];
 
 	memset(&memory->gathers[i], 0, sizeof(PgAdmGatherMemory));
@@ -126,9 +127,9 @@ find_gather(PgAdmWorkerMemory *memory, int plan_node_id)
  * A parallel query of this backend is about to run.
  */
 void
-pgadm_truth_expect_workers(void)
+pgadm_memory_feedback_expect_workers(void)
 {
-	PgAdmWorkerMemory *memory = &pgadm_shared->slots[PGADM_MY_PROC_NUMBER].workers;
+	PgAdmWorkerMemory *memory = &pgadm_shared->backends[PGADM_MY_PROC_NUMBER].workers;
 
 	SpinLockAcquire(&memory->mutex);
 	memory->ngathers = 0;
@@ -139,9 +140,9 @@ pgadm_truth_expect_workers(void)
  * Its run is over: what had its workers?
  */
 void
-pgadm_truth_hear_workers(PgAdmAllocated *workers)
+pgadm_memory_feedback_hear_workers(PgAdmAllocated *workers)
 {
-	PgAdmWorkerMemory *memory = &pgadm_shared->slots[PGADM_MY_PROC_NUMBER].workers;
+	PgAdmWorkerMemory *memory = &pgadm_shared->backends[PGADM_MY_PROC_NUMBER].workers;
 	PgAdmAllocated allocated = {0};
 
 	SpinLockAcquire(&memory->mutex);
@@ -163,7 +164,7 @@ pgadm_truth_hear_workers(PgAdmAllocated *workers)
  * In a parallel worker: its executor is about to end.
  */
 void
-pgadm_truth_tell_leader(const QueryDesc *queryDesc)
+pgadm_memory_feedback_tell_leader(const QueryDesc *queryDesc)
 {
 	uint64		me = UINT64CONST(1) << (ParallelWorkerNumber % 64);
 	PgAdmAllocated allocated;
@@ -173,7 +174,7 @@ pgadm_truth_tell_leader(const QueryDesc *queryDesc)
 	if (pgadm_shared == NULL || MyProc->lockGroupLeader == NULL)
 		return;
 	allocated = measure(queryDesc, true);
-	memory = &pgadm_shared->slots[PGADM_PROC_NUMBER(MyProc->lockGroupLeader)].workers;
+	memory = &pgadm_shared->backends[PGADM_PROC_NUMBER(MyProc->lockGroupLeader)].workers;
 
 	SpinLockAcquire(&memory->mutex);
 	gather = find_gather(memory, queryDesc->plannedstmt->planTree->plan_node_id);
@@ -228,7 +229,7 @@ count(uint64 query_id, int64 charged, int64 allocated)
  * with its charge.
  */
 void
-pgadm_truth_compare(const QueryDesc *queryDesc, int64 charged,
+pgadm_memory_feedback_compare(const QueryDesc *queryDesc, int64 charged,
 					const PgAdmAllocated *workers)
 {
 	PgAdmAllocated allocated = measure(queryDesc, charged > 0);
@@ -240,7 +241,7 @@ pgadm_truth_compare(const QueryDesc *queryDesc, int64 charged,
 }
 
 PgAdmMemoryStats
-pgadm_truth_get(void)
+pgadm_memory_feedback_get(void)
 {
 	PgAdmMemoryStats *stats = &pgadm_shared->memory_stats;
 	PgAdmMemoryStats copy;
@@ -253,7 +254,7 @@ pgadm_truth_get(void)
 }
 
 void
-pgadm_truth_reset(void)
+pgadm_memory_feedback_reset(void)
 {
 	PgAdmMemoryStats *stats = &pgadm_shared->memory_stats;
 

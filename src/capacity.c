@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * limits.c
- *		The limits in force: settings, and what the machine has.
+ * capacity.c
+ *		The capacity in force: settings, and what the machine has.
  *
- * Published first by the postmaster, so that there are limits even if the
+ * Published first by the postmaster, so that there is one even if the
  * sampler never starts, and from then on by the sampler: when it starts, after
  * every reload, and with every sample, because CPUs and memory may be given to
  * or taken from a running machine or control group.
@@ -11,7 +11,7 @@
  * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
- *	  src/limits.c
+ *	  src/capacity.c
  *
  *-------------------------------------------------------------------------
  */
@@ -21,13 +21,17 @@
 #include <unistd.h>
 
 #include "host.h"
-#include "limits.h"
-#include "queue.h"
+#include "capacity.h"
+#include "gate.h"
 #include "settings.h"
+#include "shared.h"
 #include "storage/bufmgr.h"
 
 /* What a product of fractions may be too large by, before it is rounded up */
 #define ROUNDING_ERROR	1e-9
+
+/* Places in the queue, if that is left to the system */
+#define QUEUED_PER_WORKER	4
 
 /*
  * The CPUs that this server may use.  If they cannot be told, and never could,
@@ -85,28 +89,54 @@ memory_total(const PgAdmHost *host)
 }
 
 /*
- * Work out the limits and put them in force.
+ * What the settings say of the queue.
+ */
+static PgAdmRules
+make_rules(int workers)
+{
+	PgAdmRules	rules;
+
+	memset(&rules, 0, sizeof(rules));
+	rules.queue_timeout = pgadm_queue_timeout;
+	rules.shedding = (pgadm_load_shedding != PGADM_SHEDDING_OFF);
+	if (!rules.shedding)
+		rules.queue_capacity = -1;
+	else if (pgadm_queue_capacity < 0)
+		rules.queue_capacity = QUEUED_PER_WORKER * workers;
+	else
+		rules.queue_capacity = pgadm_queue_capacity;
+	return rules;
+}
+
+/*
+ * The mode, a single word that only this process writes.
+ */
+static void
+publish_mode(void)
+{
+	bool		changed = pgadm_shared->mode != pgadm_mode;
+
+	pgadm_shared->mode = pgadm_mode;
+	if (changed)
+		pgadm_gate_wake_all();
+}
+
+/*
+ * Work out rules and capacity, and put them in force.
  */
 void
-pgadm_limits_publish(void)
+pgadm_capacity_publish(void)
 {
-	PgAdmLimits limits;
 	PgAdmHost	host;
+	PgAdmResources capacity;
+	PgAdmRules	rules;
 
 	pgadm_host_init(&host, "");
+	capacity.workers = workers_total(&host);
+	capacity.memory = memory_total(&host);
+	rules = make_rules(capacity.workers);
 
-	memset(&limits, 0, sizeof(limits));
-	limits.mode = pgadm_mode;
-	limits.queue_timeout = pgadm_queue_timeout;
-	limits.shedding = (pgadm_load_shedding != PGADM_SHEDDING_OFF);
-	limits.workers_total = workers_total(&host);
-	limits.memory_total = memory_total(&host);
-	if (!limits.shedding)
-		limits.queue_capacity = -1;
-	else if (pgadm_queue_capacity < 0)
-		limits.queue_capacity = 4 * limits.workers_total;
-	else
-		limits.queue_capacity = pgadm_queue_capacity;
-
-	pgadm_queue_publish(&limits);
+	publish_mode();
+	pgadm_gate_publish_rules(&rules);
+	pgadm_gate_publish_capacity(&capacity);
 }

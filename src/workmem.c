@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * grant.c
+ * workmem.c
  *		A query's lowered work_mem, put on and taken off.
  *
  * A claim that was lowered is enforced by giving the operators less, for this
@@ -22,14 +22,14 @@
  * Copyright (c) 2026, pg_admission contributors
  *
  * IDENTIFICATION
- *	  src/grant.c
+ *	  src/workmem.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "compat.h"
-#include "grant.h"
+#include "workmem.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 
@@ -39,12 +39,12 @@ static const struct
 	int		   *value;			/* in kB */
 }			settings[] =
 {
-	[PGADM_GRANT_WORK_MEM] = {"work_mem", &work_mem},
-	[PGADM_GRANT_MAINTENANCE] = {"maintenance_work_mem", &maintenance_work_mem},
+	[PGADM_WORKMEM_WORK_MEM] = {"work_mem", &work_mem},
+	[PGADM_WORKMEM_MAINTENANCE] = {"maintenance_work_mem", &maintenance_work_mem},
 };
 
 static void
-set(PgAdmGrantKind kind, int kb, GucAction action)
+set(PgAdmWorkmemKind kind, int kb, GucAction action)
 {
 	char		text[12];
 
@@ -54,16 +54,16 @@ set(PgAdmGrantKind kind, int kb, GucAction action)
 }
 
 /*
- * A phase of the statement begins.  Returns what pgadm_grant_take_off() must
+ * A phase of the statement begins.  Returns what pgadm_workmem_take_off() must
  * be given when it is over, unless it ends in an error.
  */
-PgAdmGrantLevel
-pgadm_grant_put_on(const PgAdmGrant *grant)
+PgAdmWorkmemLevel
+pgadm_workmem_put_on(const PgAdmWorkmem *grant)
 {
-	PgAdmGrantLevel level = {0};
+	PgAdmWorkmemLevel level = {0};
 
 	/* It is never more than what the session itself would give. */
-	if (grant->kind == PGADM_GRANT_NONE || *settings[grant->kind].value <= grant->kb)
+	if (grant->kind == PGADM_WORKMEM_NONE || *settings[grant->kind].value <= grant->kb)
 		return level;
 
 	level.nest_level = NewGUCNestLevel();
@@ -77,9 +77,9 @@ pgadm_grant_put_on(const PgAdmGrant *grant)
  * the level with it.
  */
 void
-pgadm_grant_take_off(PgAdmGrant *grant, PgAdmGrantLevel level)
+pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level)
 {
-	PgAdmGrantKind kind = grant->kind;
+	PgAdmWorkmemKind kind = grant->kind;
 	int			kb;
 
 	if (level.nest_level == 0 || level.lxid != PGADM_MY_LXID)
@@ -90,7 +90,7 @@ pgadm_grant_take_off(PgAdmGrant *grant, PgAdmGrantLevel level)
 
 	if (kb != grant->kb)
 	{
-		grant->kind = PGADM_GRANT_NONE;
+		grant->kind = PGADM_WORKMEM_NONE;
 		if (kb != *settings[kind].value)
 			set(kind, kb, GUC_ACTION_LOCAL);
 	}

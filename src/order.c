@@ -1,0 +1,315 @@
+/*-------------------------------------------------------------------------
+ *
+ * order.c
+ *		Who is next: the order in which a pool's waiters are admitted.
+ *
+ * Handing a freed worker straight to the next waiter would leave it idle
+ * until that process is on a CPU, which halves the throughput of short
+ * queries.  So a waiter whose turn it is, is only notified; it then competes
+ * for the worker with queries that arrive meanwhile, and at most one notified
+ * waiter is outstanding at any time.  Once a waiter has been the next in turn
+ * for HAND_OFF_MS, the worker is handed to it.
+ *
+ * A query may pass waiters that need more than is free.  But once the first of
+ * those that lack a resource has been passed for PATIENCE_MS, it is saved up
+ * for: of the resource that it lacks nothing is given to others, and of the
+ * other resource what it needs is kept.  A query that takes none of what is
+ * saved up still passes, so a waiter holds back nothing that it does not need.
+ * Saving up makes sense only if running queries will free enough, so a waiter
+ * that needs memory which idle queries hold is passed without such a bound.
+ *
+ * Later queries of transactions have priority over those that only begin, so
+ * that what is begun gets done.  But when the first of the ordinary waiters has
+ * been that for PATIENCE_MS, it is its turn, once for each such time.
+ *
+ * A waiter that was notified but does not come, because it is stopped or gets
+ * no CPU, is unresponsive, and passed over until it looks for itself.  It keeps
+ * its place.
+ *
+ * Pure functions of a pool and a time: no shared memory, lock, latch or setting
+ * is used here, so that the order can be tested by table and by simulation.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/order.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "order.h"
+
+/* The state of a look through the lists */
+typedef struct Look
+{
+	int64		now_us;
+	PgAdmResources room;		/* free, and not saved up for a waiter */
+	bool		workers_awaited;	/* by a waiter further ahead, that lacks some */
+	bool		memory_awaited;
+	bool		hand_off;		/* is it due for the waiter that fits? */
+} Look;
+
+static bool
+older_than(int64 since_us, int64 now_us, int ms)
+{
+	return since_us != 0 && now_us - since_us >= ms * INT64CONST(1000);
+}
+
+/*
+ * Put a waiter at the end of its list.
+ */
+void
+pgadm_order_join(PgAdmPool *pool, PgAdmWaiter *waiter)
+{
+	Assert(waiter->state == PGADM_NOT_WAITING);
+	waiter->state = PGADM_WAITING;
+	waiter->head_since = 0;
+	waiter->unresponsive = false;
+	dlist_push_tail(waiter->priority ? &pool->priority : &pool->ordinary,
+					&waiter->link);
+	pool->queued++;
+}
+
+/*
+ * Take a waiter out of its list.
+ */
+void
+pgadm_order_leave(PgAdmPool *pool, PgAdmWaiter *waiter)
+{
+	Assert(waiter->state == PGADM_WAITING);
+	dlist_delete(&waiter->link);
+	waiter->state = PGADM_NOT_WAITING;
+	pool->queued--;
+	if (pool->notified == waiter)
+		pool->notified = NULL;
+	if (pool->ordinary_head == waiter)
+		pool->ordinary_head = NULL;
+}
+
+/*
+ * The memory that a claim has to wait for.
+ */
+static int64
+needed_memory(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	return claim->ignores_memory ? 0 :
+		pgadm_policy_memory(claim, pool->capacity.memory);
+}
+
+/*
+ * Could the claim be met if every query that is not idle ended?
+ */
+static bool
+attainable(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	int64		memory = needed_memory(pool, claim);
+
+	return memory == 0 || memory <= pool->capacity.memory - pool->usage.memory_idle;
+}
+
+/*
+ * The workers that a claim has to wait for.
+ */
+static int
+needed_workers(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	return pgadm_policy_workers(claim, pool->capacity.workers);
+}
+
+/*
+ * What remains of a resource for others, if so much of it is kept for a waiter.
+ */
+#define REMAINS(free, need)	((need) <= (free) ? (free) - (need) : Min((free), 0))
+
+/*
+ * Save up for a waiter: all that is free of what it lacks, and of what it does
+ * not lack as much as it needs.
+ */
+static void
+save_up(const PgAdmPool *pool, const PgAdmWaiter *waiter, PgAdmResources *room)
+{
+	int			workers = needed_workers(pool, &waiter->claim);
+	int64		memory = needed_memory(pool, &waiter->claim);
+
+	room->workers = REMAINS(room->workers, workers);
+	if (memory > 0)
+		room->memory = REMAINS(room->memory, memory);
+}
+
+/*
+ * A waiter that fits.  It is the next in turn, and handed what it takes if it
+ * has been that for long, unless another one further ahead waits for that.
+ */
+static void
+note_fitting(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
+{
+	if (look->workers_awaited ||
+		(look->memory_awaited && needed_memory(pool, &waiter->claim) > 0))
+		return;
+
+	if (waiter->head_since == 0)
+		waiter->head_since = look->now_us;
+	look->hand_off = older_than(waiter->head_since, look->now_us,
+								PGADM_ORDER_HAND_OFF_MS);
+}
+
+/*
+ * A waiter that does not fit.  The first that lacks a resource is the head for
+ * that resource, and is saved up for when it has been a head for too long, also
+ * if another one has come to the head since; those that never were a head hold
+ * back nothing.
+ */
+static void
+look_at_blocked(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
+{
+	bool		lacks_workers = needed_workers(pool, &waiter->claim) > look->room.workers;
+	bool		lacks_memory = needed_memory(pool, &waiter->claim) > Max(look->room.memory, 0);
+	bool		is_head = (lacks_workers && !look->workers_awaited) ||
+		(lacks_memory && !look->memory_awaited);
+
+	look->workers_awaited |= lacks_workers;
+	look->memory_awaited |= lacks_memory;
+	if (is_head && waiter->head_since == 0)
+		waiter->head_since = look->now_us;
+	if (older_than(waiter->head_since, look->now_us, PGADM_ORDER_PATIENCE_MS))
+		save_up(pool, waiter, &look->room);
+}
+
+/*
+ * Look through one list for a waiter that fits.
+ */
+static PgAdmWaiter *
+look_through(PgAdmPool *pool, dlist_head *list, Look *look)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, list)
+	{
+		PgAdmWaiter *waiter = dlist_container(PgAdmWaiter, link, iter.cur);
+
+		if (waiter->unresponsive)
+			continue;
+		if (pgadm_policy_fits(&waiter->claim, &pool->capacity, &look->room))
+		{
+			note_fitting(pool, waiter, look);
+			return waiter;
+		}
+		if (attainable(pool, &waiter->claim))
+			look_at_blocked(pool, waiter, look);
+
+		/* Without a worker none fits, so spare us the rest. */
+		if (look->workers_awaited && look->room.workers <= 0)
+			return NULL;
+	}
+
+	return NULL;
+}
+
+/*
+ * Has the first of the ordinary waiters been that for too long, because others
+ * had priority all the time?  Then it is its turn, if it fits.
+ */
+static PgAdmWaiter *
+find_overdue(PgAdmPool *pool, const Look *look)
+{
+	PgAdmWaiter *first;
+
+	if (dlist_is_empty(&pool->ordinary))
+		return NULL;
+
+	first = dlist_head_element(PgAdmWaiter, link, &pool->ordinary);
+	if (pool->ordinary_head != first)
+	{
+		pool->ordinary_head = first;
+		pool->ordinary_head_since = look->now_us;
+	}
+	if (dlist_is_empty(&pool->priority) || first->unresponsive ||
+		!older_than(pool->ordinary_head_since, look->now_us, PGADM_ORDER_PATIENCE_MS) ||
+		!pgadm_policy_fits(&first->claim, &pool->capacity, &look->room))
+		return NULL;
+
+	if (first->head_since == 0)
+		first->head_since = look->now_us;
+	return first;
+}
+
+/*
+ * Find the waiter that may be admitted now, if any, and what arriving queries
+ * may take.
+ */
+void
+pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order)
+{
+	Look		look = {.now_us = now_us};
+
+	look.room = pgadm_pool_room(pool);
+	order->next = NULL;
+	order->overdue = false;
+
+	if (pool->queued > 0)
+	{
+		order->next = find_overdue(pool, &look);
+		if (order->next != NULL)
+		{
+			order->overdue = true;
+			look.hand_off = older_than(order->next->head_since, now_us,
+									   PGADM_ORDER_HAND_OFF_MS);
+		}
+		else
+			order->next = look_through(pool, &pool->priority, &look);
+	}
+	order->priority_room = look.room;
+	if (pool->queued > 0 && order->next == NULL)
+		order->next = look_through(pool, &pool->ordinary, &look);
+	order->room = look.room;
+	order->hand_off = look.hand_off;
+}
+
+/*
+ * Something may have become free: for which waiter, and how is it to get it?
+ * The caller hands off and asks again, until nothing is left to do.
+ */
+PgAdmTurn
+pgadm_order_turn(PgAdmPool *pool, int64 now_us, PgAdmWaiter **waiter)
+{
+	PgAdmOrder	order;
+
+	if (pool->queued == 0)
+		return PGADM_TURN_NONE;
+	pgadm_pool_note_idle(pool, now_us);
+	if (pool->notified != NULL &&
+		older_than(pool->notified_at, now_us, PGADM_ORDER_RESPONSE_MS))
+	{
+		pool->notified->unresponsive = true;
+		pool->notified = NULL;
+	}
+
+	pgadm_order_look(pool, now_us, &order);
+	*waiter = order.next;
+	if (order.next == NULL)
+		return PGADM_TURN_NONE;
+	if (order.hand_off)
+		return PGADM_TURN_HAND_OFF;
+	if (pool->notified != NULL)
+		return PGADM_TURN_NONE;
+
+	pool->notified = order.next;
+	pool->notified_at = now_us;
+	return PGADM_TURN_NOTIFY;
+}
+
+/*
+ * A waiter has come to look for itself.  Is it its turn?
+ */
+bool
+pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
+{
+	PgAdmOrder	order;
+
+	if (pool->notified == waiter)
+		pool->notified = NULL;
+	waiter->unresponsive = false;
+	pgadm_order_look(pool, now_us, &order);
+	return order.next == waiter;
+}
