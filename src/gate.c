@@ -229,8 +229,8 @@ check_pools(void)
  */
 static pg_attribute_hot bool
 charge(int pool_number, PgAdmBackend *backend, const PgAdmRequest *request,
-	   bool over_budget, TimestampTz enqueued_at, TimestampTz now,
-	   PgAdmOutcome *outcome)
+	   bool over_budget, bool overdrawn, TimestampTz enqueued_at,
+	   TimestampTz now, PgAdmOutcome *outcome)
 {
 	PgAdmPool  *pool = pool_at(pool_number);
 	bool		exceeds;
@@ -259,6 +259,7 @@ charge(int pool_number, PgAdmBackend *backend, const PgAdmRequest *request,
 			.count = 1,
 			.workers = outcome->workers,
 			.pool = pool_number,
+			.overdrawn = overdrawn,
 			.over_budget = over_budget,
 			.memory = outcome->memory,
 			.plan_cost = request->plan_cost,
@@ -272,11 +273,19 @@ charge(int pool_number, PgAdmBackend *backend, const PgAdmRequest *request,
 	return exceeds;
 }
 
+/* Why a waiter is admitted */
+typedef enum Admission
+{
+	ITS_TURN,
+	FORCED,
+	FORCED_STUCK,				/* see pgadm_order_stuck() */
+} Admission;
+
 /*
- * Admit a waiter, whose turn it is unless that is forced.
+ * Admit a waiter.
  */
 static void
-admit_waiter(PgAdmWaiter *waiter, bool forced, TimestampTz now, PgAdmOutcome *outcome)
+admit_waiter(PgAdmWaiter *waiter, Admission why, TimestampTz now, PgAdmOutcome *outcome)
 {
 	PgAdmBackend *backend = backend_of(waiter);
 	PgAdmRequest request = {
@@ -287,11 +296,14 @@ admit_waiter(PgAdmWaiter *waiter, bool forced, TimestampTz now, PgAdmOutcome *ou
 	};
 
 	pgadm_order_leave(pool_at(waiter->pool), waiter);
-	forced |= charge(waiter->pool, backend, &request, false, waiter->enqueued_at,
-					 now, outcome);
-	if (forced)
+	if (charge(waiter->pool, backend, &request, false, why == FORCED_STUCK,
+			   waiter->enqueued_at, now, outcome) || why != ITS_TURN)
 		pgadm_stats_count(PGADM_FORCED);
 	pgadm_stats_admitted(backend->role_stats);
+
+	/* A suspended query ends when it resumes, and is one more from now on. */
+	if (waiter->resumes)
+		pgadm_stats_count(PGADM_COMPLETED);
 	pgadm_stats_waited(backend->role_stats, now - waiter->enqueued_at);
 }
 
@@ -303,7 +315,7 @@ hand_off(PgAdmWaiter *waiter, TimestampTz now)
 {
 	PgAdmOutcome outcome;
 
-	admit_waiter(waiter, false, now, &outcome);
+	admit_waiter(waiter, ITS_TURN, now, &outcome);
 	waiter->state = PGADM_HANDED_OFF;
 	waiter->entry = outcome.entry;
 	waiter->claim.workers = outcome.workers;
@@ -355,12 +367,34 @@ is_exhausted(const PgAdmPool *pool)
 }
 
 /*
- * Put this backend into the queue.
+ * Lend the workers of everything that a backend has.
  */
 static void
-enqueue(int pool, PgAdmWaiter *waiter, const PgAdmRequest *request,
+lend_all(PgAdmHoldings *holdings, Wakeups *wakeups, TimestampTz now)
+{
+	for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
+	{
+		PgAdmEntry *entry = &holdings->entries[i];
+		PgAdmPool  *pool = pool_at(entry->pool);
+
+		if (entry->workers == 0 || entry->lent)
+			continue;
+		pgadm_pool_set_lent(pool, entry, true);
+		pgadm_stats_count(PGADM_LENT);
+		dispatch(pool, wakeups, now);
+	}
+}
+
+/*
+ * Put this backend into the queue.  What it has admitted already, portals that
+ * are bound but not executed, does not run meanwhile: nothing may wait for that.
+ */
+static void
+enqueue(int pool, PgAdmBackend *backend, const PgAdmRequest *request,
 		TimestampTz now, Wakeups *wakeups)
 {
+	PgAdmWaiter *waiter = &backend->waiter;
+
 	waiter->pool = pool;
 	waiter->priority = request->priority;
 	waiter->may_refuse = request->may_refuse;
@@ -373,6 +407,7 @@ enqueue(int pool, PgAdmWaiter *waiter, const PgAdmRequest *request,
 	pgadm_order_join(pool_at(pool), waiter);
 	pgadm_stats_count(PGADM_THROTTLED);
 	alert_sampler(wakeups);
+	lend_all(&backend->holdings, wakeups, now);
 }
 
 /*
@@ -557,10 +592,10 @@ pgadm_gate_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
 	if (outcome->verdict == PGADM_REJECT)
 		reject_at_arrival(pool, backend, request, outcome->reason, now, outcome);
 	else if (outcome->verdict == PGADM_QUEUE)
-		enqueue(0, &backend->waiter, request, now, &wakeups);
+		enqueue(0, backend, request, now, &wakeups);
 	else
 	{
-		if (charge(0, backend, request, over_budget, 0, now, outcome) ||
+		if (charge(0, backend, request, over_budget, false, 0, now, outcome) ||
 			outcome->verdict == PGADM_FORCE)
 			pgadm_stats_count(PGADM_FORCED);
 		if (!resumes)
@@ -646,7 +681,7 @@ pgadm_gate_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 
 		if (is_next || !enforce)
 		{
-			admit_waiter(waiter, false, now, outcome);
+			admit_waiter(waiter, ITS_TURN, now, outcome);
 			outcome->verdict = PGADM_RUN;
 		}
 		else if (reason != PGADM_REASON_NONE)
@@ -673,11 +708,42 @@ pgadm_gate_force(PgAdmOutcome *outcome)
 	lock_gate(&wakeups);
 	if (!was_handed_off(waiter, outcome))
 	{
-		admit_waiter(waiter, true, now, outcome);
+		admit_waiter(waiter, FORCED, now, outcome);
 		outcome->verdict = PGADM_FORCE;
 		dispatch(pool_at(waiter->pool), &wakeups, now);
 	}
 	unlock_gate(&wakeups);
+}
+
+/*
+ * Can the queued backend's wait end only if an idle query ends?  If that was so
+ * before, and it is the first of those, it is admitted over the budget.  Returns
+ * whether it is so.
+ */
+bool
+pgadm_gate_unstick(bool was_stuck, PgAdmOutcome *outcome)
+{
+	PgAdmWaiter *waiter = &my_backend()->waiter;
+	PgAdmPool  *pool = pool_at(waiter->pool);
+	TimestampTz now = GetCurrentTimestamp();
+	PgAdmStuck	stuck = PGADM_NOT_STUCK;
+	Wakeups		wakeups;
+
+	lock_gate(&wakeups);
+	if (!was_handed_off(waiter, outcome))
+	{
+		pgadm_pool_note_idle(pool, pgadm_clock_us());
+		stuck = pgadm_order_stuck(pool, waiter);
+		if (stuck == PGADM_STUCK_FIRST && was_stuck)
+		{
+			admit_waiter(waiter, FORCED_STUCK, now, outcome);
+			outcome->verdict = PGADM_FORCE;
+		}
+		dispatch(pool, &wakeups, now);
+	}
+	unlock_gate(&wakeups);
+
+	return stuck != PGADM_NOT_STUCK;
 }
 
 /*
@@ -996,19 +1062,16 @@ pgadm_gate_lend(int number, bool lend)
 	Wakeups		wakeups;
 
 	lock_gate(&wakeups);
-	for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
-	{
-		PgAdmEntry *entry = &holdings->entries[i];
-		PgAdmPool  *pool = pool_at(entry->pool);
+	if (lend)
+		lend_all(holdings, &wakeups, now);
+	else
+		for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
+		{
+			PgAdmEntry *entry = &holdings->entries[i];
 
-		if (entry->workers == 0 || entry->lent == lend)
-			continue;
-		pgadm_pool_set_lent(pool, entry, lend);
-		if (!lend)
-			continue;
-		pgadm_stats_count(PGADM_LENT);
-		dispatch(pool, &wakeups, now);
-	}
+			if (entry->workers > 0 && entry->lent)
+				pgadm_pool_set_lent(pool_at(entry->pool), entry, false);
+		}
 	unlock_gate(&wakeups);
 }
 

@@ -60,6 +60,7 @@ extern void pgadm_gate_preview(const PgAdmRequest *request,
 extern void pgadm_gate_poll(bool enforce, bool timed_out,
 							PgAdmOutcome *outcome);
 extern void pgadm_gate_force(PgAdmOutcome *outcome);
+extern bool pgadm_gate_unstick(bool was_stuck, PgAdmOutcome *outcome);
 extern void pgadm_gate_cancel(void);
 extern void pgadm_gate_release(int entry, const PgAdmChange *change) pg_attribute_hot;
 extern bool pgadm_gate_has_lent(int entry) pg_attribute_hot;

@@ -16,7 +16,8 @@
  * other resource what it needs is kept.  A query that takes none of what is
  * saved up still passes, so a waiter holds back nothing that it does not need.
  * Saving up makes sense only if running queries will free enough, so a waiter
- * that needs memory which idle queries hold is passed without such a bound.
+ * that needs memory which idle queries hold is passed without such a bound, and
+ * gets it all the same when that has lasted, see pgadm_order_stuck().
  *
  * Later queries of transactions have priority over those that only begin, so
  * that what is begun gets done.  But when the first of the ordinary waiters has
@@ -312,4 +313,48 @@ pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
 	waiter->unresponsive = false;
 	pgadm_order_look(pool, now_us, &order);
 	return order.next == waiter;
+}
+
+/*
+ * Is a list's first waiter that cannot hope for its memory that one?  Sets
+ * whether there is one at all.
+ */
+static bool
+is_first_stuck(const PgAdmPool *pool, const dlist_head *list,
+			   const PgAdmWaiter *waiter, bool *found)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, unconstify(dlist_head *, list))
+	{
+		const PgAdmWaiter *other = dlist_container(PgAdmWaiter, link, iter.cur);
+
+		*found = !other->unresponsive && !attainable(pool, &other->claim);
+		if (*found)
+			return other == waiter;
+	}
+	return false;
+}
+
+/*
+ * Would a waiter's memory not be free even if every query ended that uses a CPU?
+ * Queries that do not may be waiting for this very waiter: the other half of a
+ * query across two connections, or a client that wants this answer before it
+ * closes its cursor.  So that cannot be waited for.  The first in turn of these
+ * waiters goes ahead, but only one at a time, so that no more memory is
+ * overdrawn than the largest claim as long as such a query makes progress.
+ */
+PgAdmStuck
+pgadm_order_stuck(const PgAdmPool *pool, const PgAdmWaiter *waiter)
+{
+	bool		found = false;
+
+	if (attainable(pool, &waiter->claim))
+		return PGADM_NOT_STUCK;
+	if (pool->usage.overdrawn > 0)
+		return PGADM_STUCK;
+	if (is_first_stuck(pool, &pool->priority, waiter, &found) ||
+		(!found && is_first_stuck(pool, &pool->ordinary, waiter, &found)))
+		return PGADM_STUCK_FIRST;
+	return PGADM_STUCK;
 }

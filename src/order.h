@@ -48,11 +48,20 @@ typedef struct PgAdmOrder
 	PgAdmResources priority_room;	/* and for those with priority */
 } PgAdmOrder;
 
+/* Does a waiter wait for memory that only idle queries could give back? */
+typedef enum PgAdmStuck
+{
+	PGADM_NOT_STUCK,
+	PGADM_STUCK,				/* but not its turn to go ahead all the same */
+	PGADM_STUCK_FIRST,
+} PgAdmStuck;
+
 extern void pgadm_order_join(PgAdmPool *pool, PgAdmWaiter *waiter);
 extern void pgadm_order_leave(PgAdmPool *pool, PgAdmWaiter *waiter);
 extern void pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order);
 extern PgAdmTurn pgadm_order_turn(PgAdmPool *pool, int64 now_us,
 								  PgAdmWaiter **waiter);
 extern bool pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us);
+extern PgAdmStuck pgadm_order_stuck(const PgAdmPool *pool, const PgAdmWaiter *waiter);
 
 #endif							/* PGADM_ORDER_H */

@@ -60,6 +60,19 @@ pgadm_pool_account(PgAdmUsage *usage, const PgAdmEntry *entry, int sign)
 
 	if (entry->lent || entry->idle)
 		usage->memory_idle += sign * entry->memory;
+	else if (entry->overdrawn)
+		usage->overdrawn += sign;
+}
+
+/*
+ * Note that an entry has memory that was not there.
+ */
+static void
+set_overdrawn(PgAdmPool *pool, PgAdmEntry *entry)
+{
+	pgadm_pool_account(&pool->usage, entry, -1);
+	entry->overdrawn = true;
+	pgadm_pool_account(&pool->usage, entry, 1);
 }
 
 /*
@@ -90,6 +103,8 @@ pgadm_pool_charge(PgAdmPool *pool, PgAdmHoldings *holdings, const PgAdmEntry *qu
 		};
 
 		pgadm_pool_change(pool, holdings, i, &more, 0);
+		if (query->overdrawn)
+			set_overdrawn(pool, entry);
 	}
 
 	return i;
@@ -138,6 +153,8 @@ pgadm_pool_change(PgAdmPool *pool, PgAdmHoldings *holdings, int i,
 	entry->memory += change->memory;
 	if (entry->workers == 0 || change->workers > 0)
 		entry->lent = false;	/* a query that takes workers does not wait */
+	if (entry->memory == 0)
+		entry->overdrawn = false;
 	Assert(entry->count >= 0 && entry->workers >= 0 && entry->memory >= 0);
 	link_suspended(pool, entry, &holdings->suspended[i], now_us);
 	pgadm_pool_account(&pool->usage, entry, 1);

@@ -52,6 +52,7 @@ typedef struct PgAdmUsage
 	int			over_budget;	/* queries let pass by mode "observe" only */
 	int64		memory_used;
 	int64		memory_idle;	/* part of it held by queries that use no CPU */
+	int			overdrawn;		/* entries that are, and use a CPU */
 } PgAdmUsage;
 
 /*
@@ -62,9 +63,11 @@ typedef struct PgAdmEntry
 {
 	int			count;			/* queries: 0 if free, 1, or more if summed */
 	int			workers;		/* held now, or lent */
-	int16		pool;			/* that it is charged to */
+	uint8		pool;			/* that it is charged to */
 	bool		lent;			/* are the workers lent? */
 	bool		idle;			/* suspended for long, with memory */
+	bool		overdrawn;		/* its memory was not there, but only idle
+								 * queries held it */
 	int			over_budget;	/* queries let pass by mode "observe" only */
 	int64		memory;			/* in bytes */
 	double		plan_cost;
