@@ -14,12 +14,12 @@ OBJS = \
 	src/blocking.o \
 	src/breakers.o \
 	src/capacity.o \
+	src/cgroup.o \
 	src/claim.o \
 	src/connection.o \
 	src/errors.o \
 	src/estimate.o \
 	src/gate.o \
-	src/host.o \
 	src/lending.o \
 	src/load.o \
 	src/memory_feedback.o \
@@ -28,11 +28,13 @@ OBJS = \
 	src/plan_memory.o \
 	src/policy.o \
 	src/pool.o \
+	src/procfs.o \
 	src/sample.o \
 	src/sampler.o \
 	src/shed.o \
 	src/snapshot.o \
 	src/stats.o \
+	src/textfile.o \
 	src/utility.o \
 	src/views.o \
 	src/warnings.o \

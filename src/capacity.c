@@ -20,8 +20,8 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "host.h"
 #include "capacity.h"
+#include "cgroup.h"
 #include "gate.h"
 #include "settings.h"
 #include "shared.h"
@@ -38,14 +38,14 @@
  * take those that are online: too many is better than to throttle for no reason.
  */
 static double
-detect_cores(const PgAdmHost *host)
+detect_cores(const PgAdmCgroups *cgroups)
 {
-	static double last = PGADM_HOST_UNKNOWN;
-	PgAdmHostCpuSet set;
-	double		cores = PGADM_HOST_UNKNOWN;
+	static double last = PGADM_UNKNOWN;
+	PgAdmProcfsCpuSet set;
+	double		cores = PGADM_UNKNOWN;
 
-	if (pgadm_host_affinity(&set))
-		cores = pgadm_host_usable_cpus(host, &set);
+	if (pgadm_procfs_affinity(&set))
+		cores = pgadm_cgroup_usable_cpus(cgroups, &set);
 	if (cores > 0)
 		last = cores;
 	else if (last <= 0)
@@ -58,30 +58,30 @@ detect_cores(const PgAdmHost *host)
  * cannot be told, and never could, there is no limit.
  */
 static int64
-detect_memory(const PgAdmHost *host)
+detect_memory(const PgAdmCgroups *cgroups)
 {
 	static int64 last = PG_INT64_MAX;
-	PgAdmHostMemory memory;
+	PgAdmCgroupMemory memory;
 
-	if (pgadm_host_memory(host, &memory))
+	if (pgadm_cgroup_memory(cgroups, &memory))
 		last = Max(memory.limit - (int64) NBuffers * BLCKSZ, 0);
 	return last;
 }
 
 static int
-workers_total(const PgAdmHost *host)
+workers_total(const PgAdmCgroups *cgroups)
 {
-	double		cores = pgadm_cores > 0 ? pgadm_cores : detect_cores(host);
+	double		cores = pgadm_cores > 0 ? pgadm_cores : detect_cores(cgroups);
 	double		workers = ceil(cores * pgadm_cores_multiplier - ROUNDING_ERROR);
 
 	return (int) Min(Max(workers, 1), PG_INT32_MAX / 8);
 }
 
 static int64
-memory_total(const PgAdmHost *host)
+memory_total(const PgAdmCgroups *cgroups)
 {
 	int64		total = pgadm_total_memory > 0 ?
-		(int64) pgadm_total_memory * 1024 : detect_memory(host);
+		(int64) pgadm_total_memory * 1024 : detect_memory(cgroups);
 
 	if (total == PG_INT64_MAX)
 		return total;
@@ -127,13 +127,13 @@ publish_mode(void)
 void
 pgadm_capacity_publish(void)
 {
-	PgAdmHost	host;
+	PgAdmCgroups cgroups;
 	PgAdmResources capacity;
 	PgAdmRules	rules;
 
-	pgadm_host_init(&host, "");
-	capacity.workers = workers_total(&host);
-	capacity.memory = memory_total(&host);
+	pgadm_cgroup_init(&cgroups, PGADM_PROCFS_HERE);
+	capacity.workers = workers_total(&cgroups);
+	capacity.memory = memory_total(&cgroups);
 	rules = make_rules(capacity.workers);
 
 	publish_mode();

@@ -33,6 +33,7 @@
 #include "compat.h"
 #include "cpu.h"
 #include "miscadmin.h"
+#include "procfs.h"
 #include "shared.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
@@ -55,7 +56,7 @@ static Seen *seen = NULL;
  */
 static int64
 settle(PgAdmCpu *cpu, PgAdmCpuAccount *account, int pid,
-	   const PgAdmHostSched *sched, bool exits)
+	   const PgAdmProcfsSched *sched, bool exits)
 {
 	int64		run_ns = 0;
 
@@ -87,10 +88,9 @@ settle(PgAdmCpu *cpu, PgAdmCpuAccount *account, int pid,
 static void
 settle_at_exit(int code, Datum arg)
 {
-	PgAdmHost	host = {.root = ""};	/* all that this needs of it */
-	PgAdmHostSched sched;
+	PgAdmProcfsSched sched;
 
-	if (pgadm_host_sched(&host, 0, &sched))
+	if (pgadm_procfs_sched(PGADM_PROCFS_HERE, 0, &sched))
 		(void) settle(&pgadm_shared->cpu,
 					  &pgadm_shared->cpu_accounts[PGADM_MY_PROC_NUMBER],
 					  MyProcPid, &sched, true);
@@ -222,16 +222,15 @@ close_account(PgAdmCpuAccount *account, int pid)
  * of whoever had it last, and sooner or later that is another program's.
  */
 static void
-sample_process(const PgAdmHost *host, int number, int pid,
-			   PgAdmCpuConsumer *consumers)
+sample_process(int number, int pid, PgAdmCpuConsumer *consumers)
 {
 	PgAdmCpuAccount *account = &pgadm_shared->cpu_accounts[number];
-	PgAdmHostSched sched;
+	PgAdmProcfsSched sched;
 	int64		run_ns;
 
 	if (pid <= 0 || (account->pid == pid && account->exited))
 		return;
-	if (!pgadm_host_sched(host, pid, &sched))
+	if (!pgadm_procfs_sched(PGADM_PROCFS_HERE, pid, &sched))
 	{
 		if (kill(pid, 0) != 0 && errno == ESRCH)
 			close_account(account, pid);
@@ -246,18 +245,17 @@ sample_process(const PgAdmHost *host, int number, int pid,
  * sampler cannot even read its own times.
  */
 void
-pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
-				 PgAdmCpuConsumer *consumers)
+pgadm_cpu_sample(PgAdmLoadTotals *totals, PgAdmCpuConsumer *consumers)
 {
 	PgAdmCpu   *cpu = &pgadm_shared->cpu;
 	int			naccounts = pgadm_shared->ncpu_accounts;
-	PgAdmHostSched sched;
+	PgAdmProcfsSched sched;
 
 	if (seen == NULL)
 		seen = MemoryContextAllocZero(TopMemoryContext, naccounts * sizeof(Seen));
 
 	memset(consumers, 0, PGADM_CPU_NCONSUMERS * sizeof(PgAdmCpuConsumer));
-	totals->known = pgadm_host_sched(host, 0, &sched);
+	totals->known = pgadm_procfs_sched(PGADM_PROCFS_HERE, 0, &sched);
 	totals->at = GetCurrentTimestamp();
 
 	/* The last account is the postmaster's, which has no number. */
@@ -267,9 +265,9 @@ pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
 		int			pid = *(volatile int *) &proc->pid;
 
 		if (pid != 0 && !has_been_idle(i, proc, pid))
-			sample_process(host, i, pid, consumers);
+			sample_process(i, pid, consumers);
 	}
-	sample_process(host, naccounts - 1, PostmasterPid, consumers);
+	sample_process(naccounts - 1, PostmasterPid, consumers);
 
 	SpinLockAcquire(&cpu->mutex);
 	totals->part_us = cpu->wait_ns / 1000;

@@ -13,7 +13,6 @@
 #ifndef PGADM_CPU_H
 #define PGADM_CPU_H
 
-#include "host.h"
 #include "load.h"
 #include "storage/spin.h"
 
@@ -49,7 +48,7 @@ extern void pgadm_cpu_join(void) pg_attribute_hot;
 extern void pgadm_cpu_note_activity(void) pg_attribute_hot;
 extern void pgadm_cpu_begin_statement(void) pg_attribute_hot;
 extern void pgadm_cpu_end_statement(void) pg_attribute_hot;
-extern void pgadm_cpu_sample(const PgAdmHost *host, PgAdmLoadTotals *totals,
+extern void pgadm_cpu_sample(PgAdmLoadTotals *totals,
 							 PgAdmCpuConsumer *consumers);
 
 #endif							/* PGADM_CPU_H */

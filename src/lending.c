@@ -35,9 +35,9 @@
 
 #include "compat.h"
 #include "clock.h"
-#include "host.h"
-#include "lending.h"
 #include "gate.h"
+#include "lending.h"
+#include "procfs.h"
 #include "shared.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -97,12 +97,12 @@ is_outside(uint32 wait_event)
 static bool
 is_asleep(pid_t pid, int64 *cpu)
 {
-	PgAdmHost	host = {.root = ""};
-	PgAdmHostProcess process;
-	PgAdmHostSched sched;
+	PgAdmProcfsProcess process;
+	PgAdmProcfsSched sched;
 
-	if (!pgadm_host_process(&host, pid, &process) || process.state != 'S' ||
-		!pgadm_host_sched(&host, pid, &sched))
+	if (!pgadm_procfs_process(PGADM_PROCFS_HERE, pid, &process) ||
+		process.state != 'S' ||
+		!pgadm_procfs_sched(PGADM_PROCFS_HERE, pid, &sched))
 		return false;
 
 	*cpu = sched.run_ns + process.utime + process.stime;

@@ -20,9 +20,10 @@
 #include "postgres.h"
 
 #include "breakers.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "cpu.h"
-#include "host.h"
+#include "procfs.h"
 #include "sample.h"
 #include "settings.h"
 #include "shared.h"
@@ -31,13 +32,13 @@
 #include "warnings.h"
 
 /* What must be remembered from sample to sample */
-static PgAdmHost host;
-static PgAdmHostCpuSet cpu_set;
+static PgAdmCgroups cgroups;
+static PgAdmProcfsCpuSet cpu_set;
 static bool cpu_set_known;
 static PgAdmLoadWindow ratio_window;
 static PgAdmLoadWindow utilization_window;
 static PgAdmLoadWindow pressure_window;
-static PgAdmHostCpuUse last_use;
+static PgAdmCgroupCpuUse last_use;
 static PgAdmLoadTotals use_totals;
 static PgAdmLoadRate throttle_rate;
 static PgAdmLoadRate service_rate;
@@ -59,9 +60,9 @@ sample_cpu_time(PgAdmLoadSample *sample, PgAdmCpuConsumer *consumers)
 	double		cpus = pgadm_cores;
 
 	if (cpus <= 0)
-		cpus = cpu_set_known ? pgadm_host_usable_cpus(&host, &cpu_set) : 0;
+		cpus = cpu_set_known ? pgadm_cgroup_usable_cpus(&cgroups, &cpu_set) : 0;
 
-	pgadm_cpu_sample(&host, &totals, consumers);
+	pgadm_cpu_sample(&totals, consumers);
 	sample->cpu_known = totals.known;
 	sample->cpu_wait_us = totals.part_us;
 	sample->cpu_busy_us = totals.whole_us;
@@ -78,14 +79,14 @@ sample_cpu_time(PgAdmLoadSample *sample, PgAdmCpuConsumer *consumers)
 static void
 sample_utilization(PgAdmLoadSample *sample)
 {
-	PgAdmHostCpuUse use;
+	PgAdmCgroupCpuUse use;
 
 	use_totals.at = sample->sampled_at;
 	use_totals.known = cpu_set_known &&
-		pgadm_host_cpu_use(&host, &cpu_set, pgadm_clock_us(), &use);
+		pgadm_cgroup_cpu_use(&cgroups, &cpu_set, pgadm_clock_us(), &use);
 	if (use_totals.known)
 	{
-		if (pgadm_host_same_cpus(&last_use, &use) &&
+		if (pgadm_cgroup_same_cpus(&last_use, &use) &&
 			use.busy_us >= last_use.busy_us && use.span_us >= last_use.span_us)
 		{
 			use_totals.part_us += use.busy_us - last_use.busy_us;
@@ -104,11 +105,11 @@ sample_utilization(PgAdmLoadSample *sample)
 static void
 sample_pressure(PgAdmLoadSample *sample)
 {
-	PgAdmHostPressure pressure;
+	PgAdmProcfsPressure pressure;
 	PgAdmLoadTotals totals;
 
 	totals.at = sample->sampled_at;
-	totals.known = pgadm_host_pressure(&host, &pressure);
+	totals.known = pgadm_procfs_pressure(PGADM_PROCFS_HERE, &pressure);
 	totals.part_us = totals.known ? pressure.total_us : 0;
 	totals.whole_us = pgadm_clock_us();
 	sample->cpu_pressure =
@@ -118,8 +119,8 @@ sample_pressure(PgAdmLoadSample *sample)
 static void
 sample_memory(PgAdmLoadSample *sample)
 {
-	PgAdmHostMemory memory;
-	bool		known = pgadm_host_memory(&host, &memory) &&
+	PgAdmCgroupMemory memory;
+	bool		known = pgadm_cgroup_memory(&cgroups, &memory) &&
 		memory.used >= 0 && memory.limit > 0;
 
 	sample->memory_usage = known_if(known, known ? (double) memory.used / memory.limit : 0);
@@ -128,7 +129,7 @@ sample_memory(PgAdmLoadSample *sample)
 static void
 sample_load_average(PgAdmLoadSample *sample)
 {
-	double		load_average = pgadm_host_load_average(&host);
+	double		load_average = pgadm_procfs_load_average(PGADM_PROCFS_HERE);
 
 	sample->load_average = known_if(load_average >= 0, load_average);
 }
@@ -195,7 +196,7 @@ newly_throttled(const PgAdmLoadSample *sample)
 void
 pgadm_sample_start(void)
 {
-	pgadm_host_init(&host, "");
+	pgadm_cgroup_init(&cgroups, PGADM_PROCFS_HERE);
 	last_throttled = pgadm_stats_get(PGADM_THROTTLED);
 	pgadm_breakers_start();
 }
@@ -211,7 +212,7 @@ pgadm_sample_take(bool saturated)
 
 	memset(&sample, 0, sizeof(sample));
 	sample.sampled_at = GetCurrentTimestamp();
-	cpu_set_known = pgadm_host_affinity(&cpu_set);
+	cpu_set_known = pgadm_procfs_affinity(&cpu_set);
 
 	sample_cpu_time(&sample, consumers);
 	sample_utilization(&sample);
@@ -234,7 +235,7 @@ pgadm_sample_apply_settings(void)
 {
 	PgAdmLoadSample sample = pgadm_shared->load.sample;
 
-	pgadm_host_init(&host, "");
+	pgadm_cgroup_init(&cgroups, PGADM_PROCFS_HERE);
 	if (sample.sampled_at != 0)
 		pgadm_breakers_update(&sample, GetCurrentTimestamp());
 }

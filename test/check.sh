@@ -237,7 +237,7 @@ impure_includes()
 {
 	local module file
 
-	for module in host load plan_memory policy pool order; do
+	for module in cgroup procfs textfile load plan_memory policy pool order; do
 		for file in "src/$module.c" "src/$module.h"; do
 			own_includes "$file" | search -E '/(shared|settings)\.h$' |
 				sed "s|^|$file: |" || return
@@ -265,7 +265,7 @@ found_outside()
 run_structure()
 {
 	cd "$TOP" || return
-	prints_nothing "host, load, plan_memory, policy, pool, order: no shared memory, lock, setting" \
+	prints_nothing "cgroup, procfs, textfile, load, plan_memory, policy, pool, order: no shared memory, lock, setting" \
 		impure_includes
 	prints_nothing "no circles of includes" include_circles
 	prints_nothing "versions of PostgreSQL are told apart in compat.h only" \

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * overload_test.c
- *		Unit tests from the kernel's texts to a breaker: src/host.c and
+ *		Unit tests from the kernel's texts to a breaker: src/procfs.c and
  *		src/load.c together, as a program that prints TAP.
  *
- *		Links: src/host.c src/load.c
+ *		Links: src/procfs.c src/textfile.c src/load.c
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -15,8 +15,8 @@
  */
 #include "postgres.h"
 
-#include "host.h"
 #include "load.h"
+#include "procfs.h"
 #include "tap.h"
 
 #define SECOND		INT64CONST(1000000)
@@ -25,7 +25,7 @@
 
 /* /proc/stat of two CPUs that were so long busy, idle, waiting for a disk */
 static bool
-read_stat(int64 busy, int64 idle, int64 iowait, PgAdmHostCpuUse *use)
+read_stat(int64 busy, int64 idle, int64 iowait, PgAdmProcfsCpuUse *use)
 {
 	char		text[1024];
 	int			len;
@@ -38,7 +38,7 @@ read_stat(int64 busy, int64 idle, int64 iowait, PgAdmHostCpuUse *use)
 				   2LL * busy, 2LL * idle, 2LL * iowait,
 				   (long long) busy, (long long) idle, (long long) iowait,
 				   (long long) busy, (long long) idle, (long long) iowait);
-	return pgadm_host_parse_stat(text, len, NULL, HZ, use);
+	return pgadm_procfs_parse_stat(text, len, NULL, HZ, use);
 }
 
 /*
@@ -57,7 +57,7 @@ run(int busy, int idle, int iowait, const char *loadavg,
 
 	for (int i = 0; i < 10; i++)
 	{
-		PgAdmHostCpuUse use;
+		PgAdmProcfsCpuUse use;
 		PgAdmLoadTotals totals = {.at = START + i * SECOND};
 		TimestampTz now = totals.at;
 
@@ -67,7 +67,7 @@ run(int busy, int idle, int iowait, const char *loadavg,
 		(void) pgadm_load_breaker_update(cpu, 0.9,
 										 pgadm_load_cpu_utilization(&window, &totals, 1000), now);
 		(void) pgadm_load_breaker_update(average, 4,
-										 pgadm_load_known(pgadm_host_parse_load_average(loadavg, strlen(loadavg))), now);
+										 pgadm_load_known(pgadm_procfs_parse_load_average(loadavg, strlen(loadavg))), now);
 	}
 }
 
