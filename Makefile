@@ -42,7 +42,7 @@ HEADERS = src/pg_admission_monitor.h
 PGFILEDESC = "pg_admission - admission control and overload protection"
 
 # make installcheck needs a server that has pg_admission preloaded.
-REGRESS = objects settings exempt estimate
+REGRESS = settings exempt estimate
 ISOLATION = queue locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
 TAP_TESTS = 1
