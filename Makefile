@@ -46,7 +46,7 @@ REGRESS = settings exempt estimate
 ISOLATION = queue locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
 TAP_TESTS = 1
-PROVE_TESTS ?= test/t/*.pl
+PROVE_TESTS ?= test/t/*/*.pl
 
 # The library that 402_breakers.pl loads is built in its folder, and stays there.
 ifdef TAP_TESTS
