@@ -225,7 +225,7 @@ run_build()
 # A program that does not compile is not there, and fails.
 run_unit()
 {
-	as_user make -k -C test/unit PG_CONFIG="$SYSTEM_PG_CONFIG" \
+	as_user make -s -k -C test/unit PG_CONFIG="$SYSTEM_PG_CONFIG" \
 		>"$WORK/unit.log" 2>&1 </dev/null || show_log "$WORK/unit.log"
 	prove_files
 }

@@ -20,6 +20,9 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 declare -A rank=()
 declare -A is_pure=()
+declare -A includes=()
+found=
+place=
 tests=0
 failures=0
 
@@ -103,43 +106,44 @@ read_list()
 	done < <(listed_files)
 }
 
-# The entry that a file belongs to.
-entry_of()
+# Set "place" to that of a file in the list, or of the entry that it belongs to.
+find_place()
 {
-	if [ -z "${rank[$1]-}" ] && [ "${1%.h}" != "$1" ]; then
-		echo "${1%.h}.c"
-	else
-		echo "$1"
-	fi
+	place=${rank[$1]-${rank[${1%.h}.c]-}}
 }
 
-# Print those headers of ours that a file of src includes itself.  PostgreSQL has
-# some of the same names, in folders.
-own_includes()
+# Note which headers of ours each file of src includes itself.  PostgreSQL has some
+# of the same names, in folders.
+read_includes()
 {
-	local header
+	local file header
 
-	while read -r header; do
-		[ ! -f "src/$header" ] || echo "$header"
-	done < <(sed -nE 's|^\s*#\s*include\s*"(\.\.?/)*(src/)?([^"/]+)".*|\3|p' "src/$1")
-}
-
-# Print those that it includes, directly or not.
-all_own_includes()
-{
-	local header
-	local -a found=("$1")
-	local i
-
-	for ((i = 0; i < ${#found[@]}; i++)); do
+	for file in src/*.[ch]; do
+		includes[${file##*/}]=
 		while read -r header; do
-			case " ${found[*]:1} " in
-				*" $header "*) ;;
-				*) found+=("$header") ;;
-			esac
-		done < <(own_includes "${found[i]}")
+			[ ! -f "src/$header" ] || includes[${file##*/}]+=" $header"
+		done < <(sed -nE 's|^\s*#\s*include\s*"(\.\.?/)*(src/)?([^"/]+)".*|\3|p' "$file")
 	done
-	[ ${#found[@]} -eq 1 ] || printf '%s\n' "${found[@]:1}"
+}
+
+# Set "found" to those that it includes, directly or not.
+find_includes()
+{
+	local file header next
+	local queue=$1
+
+	found=' '
+	while [ -n "$queue" ]; do
+		next=
+		for file in $queue; do
+			for header in ${includes[$file]-}; do
+				[[ $found = *" $header "* ]] && continue
+				found+="$header "
+				next+=" $header"
+			done
+		done
+		queue=$next
+	done
 }
 
 # A file without its comments, each line with its number before it.
@@ -156,8 +160,8 @@ unlisted_files()
 
 	[ ${#rank[@]} -gt 0 ] || echo "src/README has no list of files"
 	for file in src/*.[ch]; do
-		file=${file##*/}
-		[ -n "${rank[$(entry_of "$file")]-}" ] || echo "src/$file is not listed in src/README"
+		find_place "${file##*/}"
+		[ -n "$place" ] || echo "$file is not listed in src/README"
 	done
 }
 
@@ -172,17 +176,16 @@ missing_files()
 
 includes_that_point_up()
 {
-	local file header from to
+	local file header from
 
-	for file in src/*.[ch]; do
-		file=${file##*/}
-		from=${rank[$(entry_of "$file")]-}
-		[ -n "$from" ] || continue
-		while read -r header; do
-			to=${rank[$(entry_of "$header")]-}
-			[ -z "$to" ] || [ "$to" -ge "$from" ] ||
+	for file in "${!includes[@]}"; do
+		find_place "$file"
+		from=$place
+		for header in ${includes[$file]}; do
+			find_place "$header"
+			[ -z "$from" ] || [ -z "$place" ] || [ "$place" -ge "$from" ] ||
 				echo "src/$file includes $header, which src/README lists above it"
-		done < <(own_includes "$file")
+		done
 	done
 }
 
@@ -191,8 +194,8 @@ include_circles()
 	local header
 
 	for header in src/*.h; do
-		header=${header##*/}
-		all_own_includes "$header" | search -xF "$header" | sed 's/$/ includes itself/'
+		find_includes "${header##*/}"
+		[[ $found != *" ${header##*/} "* ]] || echo "$header includes itself"
 	done
 }
 
@@ -205,12 +208,12 @@ impure_includes()
 	for entry in "${!is_pure[@]}"; do
 		for file in "$entry" "${entry%.c}.h"; do
 			[ -f "src/$file" ] || continue
-			while read -r included; do
-				search -xE "$IMPURE_OWN" <<<"$included" | sed "s|^|src/$file includes |"
-				[ ! -f "src/$included" ] ||
-					search -oE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[\"<]$IMPURE_POSTGRES" "src/$included" |
+			find_includes "$file"
+			for included in "$file" $found; do
+				[[ ! $included =~ ^$IMPURE_OWN$ ]] || echo "src/$file includes $included"
+				search -oE "^\s*#\s*include\s*[\"<]$IMPURE_POSTGRES" "src/$included" |
 					sed "s|^|src/$file, in $included: |"
-			done < <(echo "$file" && all_own_includes "$file")
+			done
 		done
 	done
 }
@@ -241,7 +244,7 @@ admission_lock_outside_gate()
 	for file in src/*.c src/*.h; do
 		[ "$file" != src/gate.c ] || continue
 		without_comments "$file" |
-			search -E '\<LWLock[A-Za-z]* *\([^;]*(->|\.) *lock\>|\<shared *\)* *(->|\.) *lock\>' |
+			search -E '\<LWLock[A-Za-z]* *\([^;]*(->|\.) *lock\>|\<(pgadm_)?shared *\)* *(->|\.) *lock\>' |
 			search -vE '\<LWLockInitialize\>|\<history *(->|\.) *lock\>' |
 			sed "s|^|$file:|"
 	done
@@ -328,6 +331,7 @@ not_in_makefile()
 main()
 {
 	read_list
+	read_includes
 	check "every file of src is listed in src/README" unlisted_files
 	check "every file that src/README lists is there" missing_files
 	check "files include those further down the list only" includes_that_point_up

@@ -26,20 +26,24 @@ files_of()
 		regress) compgen -G 'sql/*.sql' ;;
 		isolation) compgen -G 'test/isolation/specs/*.spec' ;;
 		pgtap) compgen -G 'test/pgtap/*.sql' ;;
-		tap) compgen -G 'test/t/*/*.pl' ;;
+		tap) find test/t -name '*.pl' ;;
 	esac | sort
 }
 
-# Does the last argument, one of the command line, name this file of a suite?
+# Does the last argument, one of the command line, name this file of a suite?  It
+# is the suite, or any part of the path, with or without the suffix, and may have
+# the suite before it.
 is_named()
 {
 	local suite=$1
 	local file=$2
-	local name=${3%/}
+	local name=${3#"$TOP"/}
 
-	[[ $name = "$suite" || $file = "$name" || $file = "$name"/* ||
-		$suite/${file##*/} = "$name".* || # unit/host_test, tap/100_protocol
-		/$file/ = */"${name#"$suite"/}"/* && $name = "$suite"/* ]] # tap/basics
+	name=${name%/}
+	[ "$name" != structure ] || name=lint # its former name
+	[ "$name" = "$suite" ] && return
+	name=${name#"$suite"/}
+	[[ /$file/ = */"$name"/* || /${file%.*}/ = */"$name"/* ]]
 }
 
 # Print the files of a suite that any of the other arguments names.
