@@ -46,11 +46,11 @@ HEADERS = src/pg_admission_monitor.h
 PGFILEDESC = "pg_admission - admission control and overload protection"
 
 # make installcheck needs a server that has pg_admission preloaded.
-REGRESS = objects settings exempt estimate
+REGRESS = settings exempt estimate
 ISOLATION = queue locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation
 TAP_TESTS = 1
-PROVE_TESTS ?= test/t/*.pl
+PROVE_TESTS ?= test/t/*/*.pl
 
 # The library that 402_breakers.pl loads is built in its folder, and stays there.
 ifdef TAP_TESTS

@@ -2,6 +2,9 @@
 -- Who and what is exempt.  A claim that no budget can meet makes every query
 -- fail that is subject to admission, whatever else the server does.
 --
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS pg_admission;
+RESET client_min_messages;
 CREATE ROLE regress_admission_app;
 CREATE ROLE regress_admission_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_admission_super SUPERUSER;

@@ -187,11 +187,25 @@ newest_major()
 	done | sort -n | tail -n 1
 }
 
+# Print packages, with the major version for a %, if it is Debian's PostgreSQL that
+# is used; others have nothing to do with such packages.
+versioned_packages()
+{
+	local package major
+
+	major=$(sed -nE 's|^/usr/lib/postgresql/([^/]+)/bin/.*|\1|p' <<<"$PG_CONFIG")
+	for package; do
+		[[ $package = *%* && -z $major ]] || printf '%s\n' "${package/\%/$major}"
+	done
+}
+
 # Find PostgreSQL, or install it: $PG_CONFIG if it is set, or the newest of
-# Debian's packages, or what is in the PATH.  Arguments: more packages.
+# Debian's packages, or what is in the PATH.  Arguments: more packages, with a %
+# where their names have PostgreSQL's major version.
 need_postgres()
 {
 	local major
+	local -a packages
 
 	if [ -z "${PG_CONFIG:-}" ]; then
 		major=$(newest_major)
@@ -203,7 +217,8 @@ need_postgres()
 			PG_CONFIG=$(command -v pg_config)
 		fi
 	fi
-	need_packages gcc make libpq-dev libkrb5-dev "$@"
+	mapfile -t packages < <(versioned_packages "$@")
+	need_packages gcc make libpq-dev libkrb5-dev ${packages[@]+"${packages[@]}"}
 	[ -x "$PG_CONFIG" ] || die "no pg_config at $PG_CONFIG; set PG_CONFIG"
 	BINDIR=$("$PG_CONFIG" --bindir)
 	[ -x "$BINDIR/postgres" ] || die "no PostgreSQL server in $BINDIR"
@@ -267,7 +282,7 @@ copy_source()
 {
 	as_user mkdir -p "$WORK/source"
 	tar -C "$TOP" --exclude=./.git --exclude='*.o' --exclude='*.so' \
-		--exclude='*.bc' --exclude=tmp_check --exclude=results \
+		--exclude='*.bc' --exclude=tmp_check --exclude=results --exclude=./test/unit/build \
 		-cf - . | as_user tar -C "$WORK/source" --no-same-owner -xf -
 }
 

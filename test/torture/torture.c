@@ -16,7 +16,7 @@
  * is up to the machine.
  *
  * See --help.  The server and its roles, tables and functions are made by
- * test/t/290_torture.pl.
+ * test/t/robustness/290_torture.pl.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $folder = dirname(__FILE__) . '/../torture';
+my $folder = dirname(__FILE__) . '/../../torture';
 my $seconds = $ENV{TORTURE_SECONDS} // 60;
 my $clients = $ENV{TORTURE_CLIENTS} // 50;
 my $pg_config = $ENV{PG_CONFIG} // 'pg_config';

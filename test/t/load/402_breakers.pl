@@ -11,7 +11,7 @@ use PgAdmission;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $monitors = abs_path(dirname(__FILE__) . '/../modules/monitors') . '/pgadm_test_monitors';
+my $monitors = abs_path(dirname(__FILE__) . '/../../modules/monitors') . '/pgadm_test_monitors';
 
 plan skip_all => 'test/modules/monitors is not built; "make installcheck" does that'
   unless -f "$monitors.so";

@@ -8,7 +8,7 @@ use PgAdmission;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $folder = dirname(__FILE__) . '/../tpch';
+my $folder = dirname(__FILE__) . '/../../tpch';
 
 my $node = new_server(
 	'tpch',
