@@ -36,16 +36,14 @@ usage()
 	cat <<EOT
 Measures how loads fare on two servers, in alternating runs.
 
-Usage: test/bench/run.sh [-n PAIRS] [-d SECONDS] [-a SERVER] [-b SERVER]
-                         [-j FILE] LOAD...
-       test/bench/run.sh -l
+Usage: test/bench/run.sh [OPTION]... LOAD...
 
+  -l          list the loads
   -n PAIRS    runs on each server (default $pairs)
   -d SECONDS  of each run (default $seconds)
   -a, -b      the servers (default $first and $second): plain, off, observe,
-              enforce, or REVISION:MODE
+		enforce, or REVISION:MODE
   -j FILE     also write every run there, as lines of JSON
-  -l          list the loads
 EOT
 }
 
