@@ -18,8 +18,8 @@
  * Whatever is left when the process exits goes then.
  *
  * The admitted queries of this backend are in a list of its own; what others
- * must see of them is in its slot in shared memory, whose entries and waiter
- * only queue.c and budget.c change.  The list is changed before the charge is
+ * must see of them is in its place in shared memory (PgAdmBackend), whose
+ * entries and waiter only gate.c changes.  The list is changed before the charge is
  * taken and after it is given back, with nothing in between that could throw,
  * so that no charge is ever without its record here.
  *
@@ -81,7 +81,7 @@ struct PgAdmAdmission
 	bool		is_lowered;		/* charged less than it may take */
 	PgAdmAllocated workers_had; /* its parallel ones, that is */
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 };
 
 static dlist_head admissions = DLIST_STATIC_INIT(admissions);
@@ -90,7 +90,7 @@ static dlist_head admissions = DLIST_STATIC_INIT(admissions);
 static PgAdmAdmission first_admission;
 static bool first_admission_used = false;
 
-static int	ngrants = 0;		/* of them that are given less */
+static int	nworkmems = 0;		/* of them that have a lowered work_mem */
 static PgAdmFrame frame;
 
 /* The last transaction in which a query was admitted */
@@ -239,7 +239,7 @@ exit_callback(int code, Datum arg)
 {
 	pgadm_gate_exit();
 	dlist_init(&admissions);
-	ngrants = 0;
+	nworkmems = 0;
 }
 
 /*
@@ -314,11 +314,11 @@ find_admission(const QueryDesc *queryDesc)
  * What a query's operators get from now on.
  */
 static void
-set_grant(PgAdmAdmission *admission, PgAdmWorkmem grant)
+set_workmem(PgAdmAdmission *admission, PgAdmWorkmem workmem)
 {
-	ngrants += (grant.kind != PGADM_WORKMEM_NONE) -
-		(admission->grant.kind != PGADM_WORKMEM_NONE);
-	admission->grant = grant;
+	nworkmems += (workmem.kind != PGADM_WORKMEM_NONE) -
+		(admission->workmem.kind != PGADM_WORKMEM_NONE);
+	admission->workmem = workmem;
 }
 
 /*
@@ -328,7 +328,7 @@ set_grant(PgAdmAdmission *admission, PgAdmWorkmem grant)
 PgAdmWorkmemLevel
 pgadm_admission_put_on_workmem(const QueryDesc *queryDesc)
 {
-	PgAdmAdmission *admission = ngrants > 0 ? find_admission(queryDesc) : NULL;
+	PgAdmAdmission *admission = nworkmems > 0 ? find_admission(queryDesc) : NULL;
 
 	return pgadm_admission_put_on_utility_workmem(admission);
 }
@@ -351,20 +351,20 @@ pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission)
 {
 	PgAdmWorkmemLevel none = {0};
 
-	return admission != NULL ? pgadm_workmem_put_on(&admission->grant) : none;
+	return admission != NULL ? pgadm_workmem_put_on(&admission->workmem) : none;
 }
 
 void
 pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
-									   PgAdmWorkmemLevel level)
+										 PgAdmWorkmemLevel level)
 {
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 
 	if (level.nest_level == 0 || admission == NULL)
 		return;
-	grant = admission->grant;
-	pgadm_workmem_take_off(&grant, level);
-	set_grant(admission, grant);
+	workmem = admission->workmem;
+	pgadm_workmem_take_off(&workmem, level);
+	set_workmem(admission, workmem);
 }
 
 /*
@@ -382,7 +382,7 @@ end_admission(PgAdmAdmission *admission)
 
 	if (admission->charged)
 		pgadm_gate_release(admission->entry, &change);
-	set_grant(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
+	set_workmem(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
 	dlist_delete(&admission->link);
 	free_admission(admission);
 }
@@ -529,7 +529,7 @@ wait_in_queue(PgAdmOutcome *outcome)
 		CHECK_FOR_INTERRUPTS();
 
 		pgadm_gate_poll(effective_mode() == PGADM_MODE_ENFORCE,
-						 now >= time_out, outcome);
+						now >= time_out, outcome);
 		if (outcome->verdict != PGADM_QUEUE)
 			return;
 
@@ -765,18 +765,18 @@ make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
  */
 static pg_attribute_hot void
 enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
-			  PgAdmWorkmem grant, PgAdmMode mode)
+			  PgAdmWorkmem workmem, PgAdmMode mode)
 {
 	PgAdmClaim *claim = &admission->claim;
 
 	if (mode != PGADM_MODE_ENFORCE)
 	{
-		admission->is_lowered = (grant.kind != PGADM_WORKMEM_NONE);
+		admission->is_lowered = (workmem.kind != PGADM_WORKMEM_NONE);
 		return;
 	}
 	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
-		grant = pgadm_claim_shrink(stmt, admission->memory, claim);
-	set_grant(admission, grant);
+		workmem = pgadm_claim_shrink(stmt, admission->memory, claim);
+	set_workmem(admission, workmem);
 }
 
 /*
@@ -787,11 +787,11 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 {
 	const PlannedStmt *stmt = queryDesc->plannedstmt;
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	grant = make_claim(stmt, &claim);
+	workmem = make_claim(stmt, &claim);
 	claim.ignores_memory = holds_charge();
 
 	request = make_request(mode, &claim, may_be_refused(),
@@ -802,7 +802,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
 	admit(admission, &request, true);
-	enforce_claim(admission, stmt, grant, mode);
+	enforce_claim(admission, stmt, workmem, mode);
 }
 
 /*
@@ -877,10 +877,10 @@ static void
 note_cursor(QueryDesc *queryDesc)
 {
 	PgAdmAdmission *admission = new_admission(queryDesc);
-	PgAdmWorkmem	grant = make_claim(queryDesc->plannedstmt, &admission->claim);
+	PgAdmWorkmem workmem = make_claim(queryDesc->plannedstmt, &admission->claim);
 
 	if (effective_mode() == PGADM_MODE_ENFORCE)
-		set_grant(admission, grant);
+		set_workmem(admission, workmem);
 }
 
 /*
@@ -945,7 +945,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 
 	admit(admission, &request, false);
 	if (is_first)
-		enforce_claim(admission, queryDesc->plannedstmt, admission->grant, mode);
+		enforce_claim(admission, queryDesc->plannedstmt, admission->workmem, mode);
 }
 
 /*
@@ -980,11 +980,11 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
  * All that a query will ever allocate is there: compare it with the charge.
  */
 static void
-compare_with_truth(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
+feed_back(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
 {
 	if (admission->charged && !admission->is_lowered)
 		pgadm_memory_feedback_compare(queryDesc, admission->claim.memory,
-							&admission->workers_had);
+									  &admission->workers_had);
 }
 
 /*
@@ -1008,7 +1008,7 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 
 	if (execute_once && admission->memory == 0)
 	{
-		compare_with_truth(admission, queryDesc);
+		feed_back(admission, queryDesc);
 		end_admission(admission);
 	}
 	else
@@ -1056,7 +1056,7 @@ pgadm_admission_ending(const QueryDesc *queryDesc)
 	}
 	admission = find_admission(queryDesc);
 	if (admission != NULL)
-		compare_with_truth(admission, queryDesc);
+		feed_back(admission, queryDesc);
 }
 
 /*
@@ -1100,7 +1100,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 {
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
@@ -1112,8 +1112,8 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
-	grant = pgadm_claim_of_utility(pstmt->utilityStmt, pgadm_gate_memory_capacity(),
-								   &claim);
+	workmem = pgadm_claim_of_utility(pstmt->utilityStmt,
+									 pgadm_gate_memory_capacity(), &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
 						   kind_of_utility(pstmt->utilityStmt));
@@ -1123,7 +1123,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 	admission->claim = claim;
 	admit_utility(admission, &request);
 	if (mode == PGADM_MODE_ENFORCE)
-		set_grant(admission, grant);
+		set_workmem(admission, workmem);
 	return admission;
 }
 
@@ -1178,7 +1178,7 @@ pgadm_admission_judge(const PlannedStmt *stmt, bool into,
 		exemption = pgadm_exemption_of_plan(stmt);
 
 	memset(judgement, 0, sizeof(*judgement));
-	judgement->grant = make_claim(stmt, &judgement->claim);
+	judgement->workmem = make_claim(stmt, &judgement->claim);
 	judge_claim(exemption, into ? PGADM_LOAD_STATEMENT_WRITE : kind_of_plan(stmt),
 				judgement);
 }
@@ -1190,7 +1190,7 @@ void
 pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
 {
 	memset(judgement, 0, sizeof(*judgement));
-	judgement->grant = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
-											  &judgement->claim);
+	judgement->workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
+												&judgement->claim);
 	judge_claim(session_exemption(), kind_of_utility(stmt), judgement);
 }

@@ -44,7 +44,7 @@ typedef struct PgAdmJudgement
 	int64		memory;			/* that it would be charged, or needs */
 	int			workers;
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 	PgAdmOutcome outcome;		/* unless bypassed */
 } PgAdmJudgement;
 
@@ -55,7 +55,7 @@ extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
 
 extern PgAdmWorkmemLevel pgadm_admission_put_on_workmem(const QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_take_off_workmem(const QueryDesc *queryDesc,
-										   PgAdmWorkmemLevel level) pg_attribute_hot;
+											 PgAdmWorkmemLevel level) pg_attribute_hot;
 
 extern void pgadm_admission_plan(Query *query) pg_attribute_hot;
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags) pg_attribute_hot;
@@ -76,7 +76,7 @@ extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
 													 ProcessUtilityContext context);
 extern PgAdmWorkmemLevel pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission) pg_attribute_hot;
 extern void pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
-												   PgAdmWorkmemLevel level);
+													 PgAdmWorkmemLevel level);
 extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
 
 #endif							/* PGADM_ADMISSION_H */

@@ -94,15 +94,15 @@ static PgAdmWorkmem
 fit_plan(const PlannedStmt *stmt, int64 most, PgAdmPlanNeed *cost)
 {
 	PgAdmPlanParams params = session_params();
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	int			kb = pgadm_plan_memory_fit_work_mem(stmt, &params, most, cost);
 
 	if (kb < work_mem)
 	{
-		grant.kind = PGADM_WORKMEM_WORK_MEM;
-		grant.kb = kb;
+		workmem.kind = PGADM_WORKMEM_WORK_MEM;
+		workmem.kb = kb;
 	}
-	return grant;
+	return workmem;
 }
 
 /*
@@ -124,7 +124,7 @@ pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
 PgAdmWorkmem
 pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *claim)
 {
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	int64		most = most_memory(memory_total);
 	PgAdmPlanNeed cost;
 
@@ -143,7 +143,7 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *cla
 
 	if (claim->memory > most)
 	{
-		grant = fit_plan(stmt, most, &cost);
+		workmem = fit_plan(stmt, most, &cost);
 		lower_claim(claim, most, cost.memory);
 	}
 	if (claim->memory > 0 && pgadm_oversize == PGADM_OVERSIZE_SHRINK)
@@ -151,7 +151,7 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *cla
 		(void) fit_plan(stmt, 0, &cost);
 		claim->least_memory = Min(claim->memory, cost.memory);
 	}
-	return grant;
+	return workmem;
 }
 
 /*
@@ -168,18 +168,18 @@ pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory, PgAdmClaim *claim)
 }
 
 /*
- * The biggest operators of a plan, under this session's settings and that
- * grant.
+ * The biggest operators of a plan, under this session's settings and with that
+ * work_mem.
  */
 void
-pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant,
+pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *workmem,
 						   PgAdmPlanOperators *operators)
 {
 	PgAdmPlanParams params = session_params();
 	PgAdmPlanNeed cost;
 
-	if (grant->kind == PGADM_WORKMEM_WORK_MEM)
-		params.work_mem_kb = grant->kb;
+	if (workmem->kind == PGADM_WORKMEM_WORK_MEM)
+		params.work_mem_kb = workmem->kb;
 	pgadm_plan_memory_list_operators(stmt, &params, &cost, operators);
 }
 
@@ -192,11 +192,11 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 {
 	bool		uses_memory = pgadm_utility_uses_memory(stmt);
 	int64		most = most_memory(memory_total);
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	PgAdmPlanNeed cost;
 
 	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
-							  pgadm_utility_workers(stmt), &cost);
+									 pgadm_utility_workers(stmt), &cost);
 	claim_cost(&cost, claim);
 
 	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))
@@ -205,11 +205,11 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 
 		if (kb < maintenance_work_mem)
 		{
-			grant.kind = PGADM_WORKMEM_MAINTENANCE;
-			grant.kb = (int) kb;
+			workmem.kind = PGADM_WORKMEM_MAINTENANCE;
+			workmem.kb = (int) kb;
 			cost.memory = kb * KB;
 		}
 		lower_claim(claim, most, cost.memory);
 	}
-	return grant;
+	return workmem;
 }

@@ -63,6 +63,6 @@ pgadm_connection_admit(Port *port)
 		return;
 
 	if (pgadm_gate_drops_connection(port->user_name, port->remote_host,
-									 pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
+									pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
 		pgadm_errors_raise(&outcome);
 }

@@ -318,14 +318,14 @@ basis_name(PgAdmPlanBasis basis)
  * The operators that make up the memory, biggest first.
  */
 static Datum
-describe_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant)
+describe_operators(const PlannedStmt *stmt, const PgAdmWorkmem *workmem)
 {
 	PgAdmPlanOperator items[MAX_OPERATORS];
 	PgAdmPlanOperators operators = {items, MAX_OPERATORS, 0};
 	StringInfoData json;
 
 	if (stmt != NULL)
-		pgadm_claim_list_operators(stmt, grant, &operators);
+		pgadm_claim_list_operators(stmt, workmem, &operators);
 
 	initStringInfo(&json);
 	appendStringInfoChar(&json, '[');
@@ -379,11 +379,11 @@ pgadm_estimate_1_0(PG_FUNCTION_ARGS)
 		values[4] = CStringGetTextDatum(judgement.reason);
 	else
 		nulls[4] = true;
-	if (judgement.grant.kind != PGADM_WORKMEM_NONE)
-		values[5] = Int32GetDatum(judgement.grant.kb);
+	if (judgement.workmem.kind != PGADM_WORKMEM_NONE)
+		values[5] = Int32GetDatum(judgement.workmem.kb);
 	else
 		nulls[5] = true;
-	values[6] = describe_operators(stmt, &judgement.grant);
+	values[6] = describe_operators(stmt, &judgement.workmem);
 
 	return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
 }

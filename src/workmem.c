@@ -58,17 +58,18 @@ set(PgAdmWorkmemKind kind, int kb, GucAction action)
  * be given when it is over, unless it ends in an error.
  */
 PgAdmWorkmemLevel
-pgadm_workmem_put_on(const PgAdmWorkmem *grant)
+pgadm_workmem_put_on(const PgAdmWorkmem *workmem)
 {
 	PgAdmWorkmemLevel level = {0};
 
 	/* It is never more than what the session itself would give. */
-	if (grant->kind == PGADM_WORKMEM_NONE || *settings[grant->kind].value <= grant->kb)
+	if (workmem->kind == PGADM_WORKMEM_NONE ||
+		*settings[workmem->kind].value <= workmem->kb)
 		return level;
 
 	level.nest_level = NewGUCNestLevel();
 	level.lxid = PGADM_MY_LXID;
-	set(grant->kind, grant->kb, GUC_ACTION_SAVE);
+	set(workmem->kind, workmem->kb, GUC_ACTION_SAVE);
 	return level;
 }
 
@@ -77,9 +78,9 @@ pgadm_workmem_put_on(const PgAdmWorkmem *grant)
  * the level with it.
  */
 void
-pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level)
+pgadm_workmem_take_off(PgAdmWorkmem *workmem, PgAdmWorkmemLevel level)
 {
-	PgAdmWorkmemKind kind = grant->kind;
+	PgAdmWorkmemKind kind = workmem->kind;
 	int			kb;
 
 	if (level.nest_level == 0 || level.lxid != PGADM_MY_LXID)
@@ -88,9 +89,9 @@ pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level)
 	kb = *settings[kind].value;
 	AtEOXact_GUC(true, level.nest_level);
 
-	if (kb != grant->kb)
+	if (kb != workmem->kb)
 	{
-		grant->kind = PGADM_WORKMEM_NONE;
+		workmem->kind = PGADM_WORKMEM_NONE;
 		if (kb != *settings[kind].value)
 			set(kind, kb, GUC_ACTION_LOCAL);
 	}
