@@ -8,6 +8,7 @@ OBJS = \
 	src/settings.o \
 	src/shared.o \
 	src/admission.o \
+	src/nesting.o \
 	src/hooks.o \
 	src/cpu.o \
 	src/exemption.o \

@@ -4,11 +4,7 @@
  *		The conductor: one statement's life under admission control.
  *
  * A query is admitted when its executor starts, a gated utility command
- * before it does anything.  Statements nested in an admitted one pass, since
- * its charge covers them; those inside one that was bypassed, or that is only
- * a shell (DO, CALL, EXPLAIN, EXECUTE ...), are admitted each for itself.
- * What runs because a transaction commits is not subject to admission, nor is
- * anything that it calls: it must neither wait nor be refused then.
+ * before it does anything, unless nesting.c says that it passes.
  *
  * A query holds its workers until its first run is over, and takes them again
  * for each later fetch; a declared cursor takes them for the first fetch too.
@@ -49,6 +45,7 @@
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
+#include "nesting.h"
 #include "nodes/nodeFuncs.h"
 #include "gate.h"
 #include "snapshot.h"
@@ -60,8 +57,6 @@
 #include "memory_feedback.h"
 #include "shared.h"
 #include "utility.h"
-#include "utils/backend_status.h"
-#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 
@@ -91,7 +86,6 @@ static PgAdmAdmission first_admission;
 static bool first_admission_used = false;
 
 static int	nworkmems = 0;		/* of them that have a lowered work_mem */
-static PgAdmFrame frame;
 
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
@@ -102,89 +96,6 @@ static struct
 	LocalTransactionId lxid;
 	double		draw;
 }			planned_draw;
-
-/*
- * In how many triggers are we?
- */
-static int
-trigger_depth(void)
-{
-	return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, (Datum) 0));
-}
-
-/*
- * Is this the request of a client that calls a function by the fast path?  Only
- * what the backend shows tells, if it shows anything.
- */
-static bool
-may_be_fastpath(void)
-{
-	return MyBEEntry != NULL &&
-		(MyBEEntry->st_state == STATE_FASTPATH || MyBEEntry->st_state == STATE_DISABLED);
-}
-
-/*
- * Does this happen because a transaction commits?  Deferred triggers are fired by
- * no statement, then: they have no portal, or come directly from CALL or DO.  A
- * function called by the fast path has no portal either, but is no trigger.
- */
-static bool
-is_at_commit(void)
-{
-	if (frame.depth > 0)
-		return frame.may_commit && trigger_depth() > frame.trigger_depth;
-	return ActivePortal == NULL && (!may_be_fastpath() || trigger_depth() > 0);
-}
-
-/*
- * Enter a statement, or one of its phases.  Returns what must be given to
- * pgadm_admission_leave(), also after an error.
- */
-PgAdmFrame
-pgadm_admission_enter(bool covered)
-{
-	PgAdmFrame	outer = frame;
-
-	frame.covered |= covered || is_at_commit();
-	frame.may_commit = false;
-	if (frame.depth++ == 0)
-	{
-		frame.session_user = GetSessionUserId();
-		pgadm_cpu_begin_statement();
-	}
-	return outer;
-}
-
-/*
- * The same for a utility command.
- */
-PgAdmFrame
-pgadm_admission_enter_utility(bool covered, const Node *stmt)
-{
-	PgAdmFrame	outer = pgadm_admission_enter(covered);
-
-	frame.may_commit = IsA(stmt, CallStmt) || IsA(stmt, DoStmt);
-	if (frame.may_commit)
-		frame.trigger_depth = trigger_depth();
-	return outer;
-}
-
-PgAdmFrame
-pgadm_admission_enter_planner(void)
-{
-	PgAdmFrame	outer = frame;
-
-	frame.planning = true;
-	return outer;
-}
-
-void
-pgadm_admission_leave(PgAdmFrame outer)
-{
-	frame = outer;
-	if (frame.depth == 0)
-		pgadm_cpu_end_statement();
-}
 
 static PgAdmMode
 effective_mode(void)
@@ -199,7 +110,7 @@ static pg_attribute_hot bool
 is_out_of_scope(void)
 {
 	return pgadm_shared == NULL || MyBackendType != B_BACKEND ||
-		frame.covered || frame.planning ||
+		pgadm_nesting_is_covered() || pgadm_nesting_is_planning() ||
 		proc_exit_inprogress || !IsNormalProcessingMode() ||
 		!IsTransactionState();
 }
@@ -207,8 +118,7 @@ is_out_of_scope(void)
 static PgAdmCounter
 session_exemption(void)
 {
-	return pgadm_exemption_of_session(frame.depth > 0 ? frame.session_user :
-									  GetSessionUserId());
+	return pgadm_exemption_of_session(pgadm_nesting_session_user());
 }
 
 /*
@@ -495,7 +405,7 @@ time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 static bool
 may_pin_buffers(void)
 {
-	return frame.depth > 0 || PGADM_MY_LXID == admitted_lxid ||
+	return !pgadm_nesting_is_outermost() || PGADM_MY_LXID == admitted_lxid ||
 		GetCurrentStatementStartTimestamp() != GetCurrentTransactionStartTimestamp();
 }
 
@@ -593,7 +503,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 
 	pgadm_gate_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-		gave_up = wait_for_admission(queryDesc, starts && frame.depth == 0,
+		gave_up = wait_for_admission(queryDesc, starts && pgadm_nesting_is_outermost(),
 									 &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
@@ -632,7 +542,7 @@ admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request)
 static double
 take_draw(void)
 {
-	if (frame.depth == 0 && planned_draw.lxid == PGADM_MY_LXID)
+	if (planned_draw.lxid == PGADM_MY_LXID && pgadm_nesting_is_outermost())
 	{
 		planned_draw.lxid = InvalidLocalTransactionId;
 		return planned_draw.draw;
@@ -828,10 +738,10 @@ pgadm_admission_plan(Query *query)
 	PgAdmRequest request;
 	PgAdmOutcome outcome;
 
-	if (frame.depth == 0)
+	if (pgadm_nesting_is_outermost())
 		pgadm_cpu_note_activity();
 
-	if (is_out_of_scope() || frame.depth > 0 ||
+	if (is_out_of_scope() || !pgadm_nesting_is_outermost() ||
 		query->commandType == CMD_UTILITY ||
 		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
 		return;
@@ -892,11 +802,12 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 {
 	PgAdmMode	mode;
 
-	if (frame.covered && MyBackendType == B_BACKEND && is_cursor(queryDesc) &&
+	if (pgadm_nesting_is_covered() && MyBackendType == B_BACKEND &&
+		is_cursor(queryDesc) &&
 		pgadm_exemption_of_plan(queryDesc->plannedstmt) == PGADM_NOT_EXEMPT)
 		note_cursor(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
-		is_at_commit())
+		pgadm_nesting_is_at_commit())
 		return false;
 
 	mode = effective_mode();
@@ -1105,7 +1016,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 	PgAdmAdmission *admission;
 
 	if (!pgadm_utility_is_gated(pstmt->utilityStmt, context) ||
-		is_out_of_scope() || is_at_commit())
+		is_out_of_scope() || pgadm_nesting_is_at_commit())
 		return NULL;
 
 	mode = effective_mode();

@@ -20,19 +20,6 @@
 #include "tcop/utility.h"
 #include "utils/resowner.h"
 
-/*
- * Where in the nest of statements this backend is.
- */
-typedef struct PgAdmFrame
-{
-	int			depth;			/* statements around whatever comes next */
-	bool		covered;		/* admitted, or at commit: nested ones pass */
-	bool		planning;		/* the planner runs: nested ones pass */
-	bool		may_commit;		/* CALL or DO, which may commit inside */
-	int			trigger_depth;	/* when that began */
-	Oid			session_user;	/* of the outermost statement */
-} PgAdmFrame;
-
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;
 
@@ -47,11 +34,6 @@ typedef struct PgAdmJudgement
 	PgAdmWorkmem workmem;
 	PgAdmOutcome outcome;		/* unless bypassed */
 } PgAdmJudgement;
-
-extern PgAdmFrame pgadm_admission_enter(bool covered) pg_attribute_hot;
-extern PgAdmFrame pgadm_admission_enter_utility(bool covered, const Node *stmt);
-extern PgAdmFrame pgadm_admission_enter_planner(void) pg_attribute_hot;
-extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
 
 extern PgAdmWorkmemLevel pgadm_admission_put_on_workmem(const QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_take_off_workmem(const QueryDesc *queryDesc,

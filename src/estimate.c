@@ -26,6 +26,7 @@
 #include "errors.h"
 #include "executor/executor.h"
 #include "funcapi.h"
+#include "nesting.h"
 #include "parser/analyze.h"
 #include "shared.h"
 #include "tcop/tcopprot.h"
@@ -199,7 +200,7 @@ check_privileges(PlannedStmt *stmt, const char *query_string)
 static PlannedStmt *
 plan(Query *query, const char *query_string, int cursor_options)
 {
-	PgAdmFrame	outer = pgadm_admission_enter_planner();
+	PgAdmFrame	outer = pgadm_nesting_enter_planner();
 	PlannedStmt *stmt;
 
 	PG_TRY();
@@ -208,7 +209,7 @@ plan(Query *query, const char *query_string, int cursor_options)
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 

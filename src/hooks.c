@@ -24,6 +24,7 @@
 #include "libpq/auth.h"
 #include "capacity.h"
 #include "miscadmin.h"
+#include "nesting.h"
 #include "optimizer/planner.h"
 #include "shared.h"
 #include "storage/ipc.h"
@@ -68,7 +69,7 @@ planner_entry(Query *parse, const char *query_string, int cursorOptions,
 
 	pgadm_admission_plan(parse);
 
-	outer = pgadm_admission_enter_planner();
+	outer = pgadm_nesting_enter_planner();
 	PG_TRY();
 	{
 		if (prev_planner)
@@ -78,7 +79,7 @@ planner_entry(Query *parse, const char *query_string, int cursorOptions,
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 
@@ -89,7 +90,7 @@ static pg_attribute_hot void
 executor_start(QueryDesc *queryDesc, int eflags)
 {
 	bool		admitted = pgadm_admission_start(queryDesc, eflags);
-	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+	PgAdmFrame	outer = pgadm_nesting_enter(admitted);
 	PgAdmWorkmemLevel level;
 
 	PG_TRY();
@@ -103,7 +104,7 @@ executor_start(QueryDesc *queryDesc, int eflags)
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 }
@@ -113,7 +114,7 @@ executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 			 bool execute_once)
 {
 	bool		admitted = pgadm_admission_run(queryDesc, direction);
-	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+	PgAdmFrame	outer = pgadm_nesting_enter(admitted);
 	PgAdmWorkmemLevel level;
 
 	PG_TRY();
@@ -127,7 +128,7 @@ executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 
@@ -138,7 +139,7 @@ static pg_attribute_hot void
 executor_finish(QueryDesc *queryDesc)
 {
 	bool		admitted = pgadm_admission_finish(queryDesc);
-	PgAdmFrame	outer = pgadm_admission_enter(admitted);
+	PgAdmFrame	outer = pgadm_nesting_enter(admitted);
 	PgAdmWorkmemLevel level;
 
 	PG_TRY();
@@ -152,7 +153,7 @@ executor_finish(QueryDesc *queryDesc)
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 }
@@ -181,7 +182,7 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 	DeclareCursorStmt *declare = IsA(pstmt->utilityStmt, DeclareCursorStmt) ?
 		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
 	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt, context);
-	PgAdmFrame	outer = pgadm_admission_enter_utility(admission != NULL,
+	PgAdmFrame	outer = pgadm_nesting_enter_utility(admission != NULL,
 														  pstmt->utilityStmt);
 	PgAdmWorkmemLevel level;
 
@@ -198,7 +199,7 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 		if (admission != NULL)
 			pgadm_admission_end_utility(admission);
 	}
