@@ -33,6 +33,7 @@ OBJS = \
 	src/sampler.o \
 	src/shed.o \
 	src/snapshot.o \
+	src/statement.o \
 	src/stats.o \
 	src/utility.o \
 	src/views.o \

@@ -46,9 +46,9 @@
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "nesting.h"
-#include "nodes/nodeFuncs.h"
 #include "gate.h"
 #include "snapshot.h"
+#include "statement.h"
 #include "stats.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -551,72 +551,12 @@ take_draw(void)
 }
 
 /*
- * Does a query read or write?  Locking rows and a modifying WITH write, at
- * any query level.
- */
-static int
-kind_of_plan(const PlannedStmt *stmt)
-{
-	if (stmt->commandType == CMD_SELECT && stmt->rowMarks == NIL &&
-		!stmt->hasModifyingCTE)
-		return PGADM_LOAD_STATEMENT_READ;
-	return PGADM_LOAD_STATEMENT_WRITE;
-}
-
-/*
- * The same of a query that is about to run.  What it reads may go into a new
- * relation.
- */
-static int
-kind_of_query_desc(const QueryDesc *queryDesc)
-{
-	if (queryDesc->dest != NULL && queryDesc->dest->mydest == DestIntoRel)
-		return PGADM_LOAD_STATEMENT_WRITE;
-	return kind_of_plan(queryDesc->plannedstmt);
-}
-
-static bool
-writes_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-	{
-		Query	   *query = (Query *) node;
-
-		return query->commandType != CMD_SELECT || query->rowMarks != NIL ||
-			query_tree_walker(query, writes_walker, context, 0);
-	}
-	return expression_tree_walker(node, writes_walker, context);
-}
-
-/*
- * The same of a query that is not planned yet.  Only breakers ask, so do not
- * look through it if none is tripped.
- */
-static int
-kind_of_query(Query *query)
-{
-	if (!pgadm_breakers_any_tripped())
-		return 0;
-	return writes_walker((Node *) query, NULL) ?
-		PGADM_LOAD_STATEMENT_WRITE : PGADM_LOAD_STATEMENT_READ;
-}
-
-/*
  * Is a request refused with a probability that depends on the CPU?
  */
 static bool
 is_drawn(const PgAdmRequest *request)
 {
 	return request->min_wait_ratio < request->max_wait_ratio;
-}
-
-static int
-kind_of_utility(const Node *stmt)
-{
-	return pgadm_utility_only_reads(stmt) ? PGADM_LOAD_STATEMENT_READ :
-		PGADM_LOAD_STATEMENT_WRITE;
 }
 
 /*
@@ -705,7 +645,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	claim.ignores_memory = holds_charge();
 
 	request = make_request(mode, &claim, may_be_refused(),
-						   kind_of_query_desc(queryDesc));
+						   pgadm_statement_kind_of_query_desc(queryDesc));
 	request.plan_cost = stmt->planTree->total_cost;
 	request.query_id = stmt->queryId;
 
@@ -737,6 +677,7 @@ pgadm_admission_plan(Query *query)
 	PgAdmClaim	claim;
 	PgAdmRequest request;
 	PgAdmOutcome outcome;
+	int			statements = 0; /* only breakers ask, if one is tripped */
 
 	if (pgadm_nesting_is_outermost())
 		pgadm_cpu_note_activity();
@@ -747,8 +688,9 @@ pgadm_admission_plan(Query *query)
 		return;
 
 	pgadm_claim_before_plan(pgadm_gate_memory_capacity(), &claim);
-	request = make_request(PGADM_MODE_ENFORCE, &claim, true,
-						   kind_of_query(query));
+	if (pgadm_breakers_any_tripped())
+		statements = pgadm_statement_kind_of_query(query);
+	request = make_request(PGADM_MODE_ENFORCE, &claim, true, statements);
 	if (is_drawn(&request))
 	{
 		planned_draw.lxid = PGADM_MY_LXID;
@@ -757,7 +699,7 @@ pgadm_admission_plan(Query *query)
 
 	if (!pgadm_gate_may_refuse(&request) ||
 		session_exemption() != PGADM_NOT_EXEMPT ||
-		pgadm_exemption_query_is_light(query))
+		pgadm_exemption_may_be_of_query(query))
 		return;
 
 	join_queue();
@@ -840,7 +782,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	PgAdmRequest request;
 
 	request = make_request(mode, &admission->claim, false,
-						   kind_of_query_desc(queryDesc));
+						   pgadm_statement_kind_of_query_desc(queryDesc));
 	request.claim.ignores_memory = holds_charge();
 	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
 	request.query_id = queryDesc->plannedstmt->queryId;
@@ -1027,7 +969,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 									 pgadm_gate_memory_capacity(), &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
-						   kind_of_utility(pstmt->utilityStmt));
+						   pgadm_statement_kind_of_utility(pstmt->utilityStmt));
 	request.query_id = pstmt->queryId;
 
 	admission = new_admission(NULL);
@@ -1090,7 +1032,7 @@ pgadm_admission_judge(const PlannedStmt *stmt, bool into,
 
 	memset(judgement, 0, sizeof(*judgement));
 	judgement->workmem = make_claim(stmt, &judgement->claim);
-	judge_claim(exemption, into ? PGADM_LOAD_STATEMENT_WRITE : kind_of_plan(stmt),
+	judge_claim(exemption, into ? PGADM_LOAD_STATEMENT_WRITE : pgadm_statement_kind_of_plan(stmt),
 				judgement);
 }
 
@@ -1103,5 +1045,5 @@ pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
 	memset(judgement, 0, sizeof(*judgement));
 	judgement->workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
 												&judgement->claim);
-	judge_claim(session_exemption(), kind_of_utility(stmt), judgement);
+	judge_claim(session_exemption(), pgadm_statement_kind_of_utility(stmt), judgement);
 }
