@@ -37,6 +37,7 @@ OBJS = \
 	src/stats.o \
 	src/utility.o \
 	src/views.o \
+	src/wait.o \
 	src/warnings.o \
 	src/workmem.o
 

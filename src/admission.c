@@ -31,7 +31,6 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "admission.h"
-#include "blocking.h"
 #include "breakers.h"
 #include "claim.h"
 #include "common/pg_prng.h"
@@ -41,9 +40,6 @@
 #include "exemption.h"
 #include "fault.h"
 #include "executor/executor.h"
-#include "clock.h"
-#include "libpq/libpq.h"
-#include "libpq/libpq-be.h"
 #include "miscadmin.h"
 #include "nesting.h"
 #include "gate.h"
@@ -51,7 +47,6 @@
 #include "statement.h"
 #include "stats.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "memory_feedback.h"
@@ -59,9 +54,7 @@
 #include "utility.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
-
-/* A waiter looks this often whether its client is still there */
-#define CLIENT_CHECK_MS		1000
+#include "wait.h"
 
 struct PgAdmAdmission
 {
@@ -96,12 +89,6 @@ static struct
 	LocalTransactionId lxid;
 	double		draw;
 }			planned_draw;
-
-static PgAdmMode
-effective_mode(void)
-{
-	return pgadm_mode_is_local ? pgadm_mode : pgadm_shared->mode;
-}
 
 /*
  * Is whatever this process does now no business of ours?
@@ -328,77 +315,6 @@ keep_charge(PgAdmAdmission *admission, const PgAdmOutcome *outcome)
 }
 
 /*
- * Is the client still there?  If not, end this backend as PostgreSQL does
- * when it finds out by itself.
- */
-static void
-check_client(void)
-{
-	if (MyProcPort == NULL || !WaitEventSetCanReportClosed())
-		return;
-
-	if (!pq_check_connection())
-	{
-		ClientConnectionLost = true;
-		InterruptPending = true;
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * When a waiter has to do something by itself, by a clock that does not jump.
- */
-typedef struct Alarms
-{
-	int64		began;
-	int64		check_client;
-	int64		check_locks;
-} Alarms;
-
-static int64
-us_after(int64 now, int ms)
-{
-	return now + ms * INT64CONST(1000);
-}
-
-static Alarms
-set_alarms(int64 now)
-{
-	Alarms		alarms = {
-		.began = now,
-		.check_client = us_after(now, CLIENT_CHECK_MS),
-		.check_locks = us_after(now, DeadlockTimeout),
-	};
-
-	return alarms;
-}
-
-/*
- * When has this query waited too long?  That may change while it waits.
- */
-static int64
-time_out_at(const Alarms *alarms)
-{
-	int			ms = pgadm_queue_timeout_is_local ? pgadm_queue_timeout :
-		pgadm_gate_queue_timeout();
-
-	return ms > 0 ? us_after(alarms->began, ms) : PG_INT64_MAX;
-}
-
-/*
- * Until the first alarm, in milliseconds.
- */
-static long
-time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
-{
-	int64		next = Min(alarms->check_client, alarms->check_locks);
-
-	if (time_out > now)
-		next = Min(next, time_out);
-	return (long) Max(next - now + 999, 0) / 1000;
-}
-
-/*
  * Can this backend have a buffer pinned, because it has a cursor open or is
  * inside of another statement?  Not in the first statement of a transaction.
  */
@@ -410,101 +326,32 @@ may_pin_buffers(void)
 }
 
 /*
- * Wait in the queue until it lets us go.
- *
- * The latch is reset before the queue is polled, so that whatever others do
- * after the poll ends the sleep.
- */
-static void
-wait_in_queue(PgAdmOutcome *outcome)
-{
-	static uint32 wait_event = 0;
-	Alarms		alarms = set_alarms(pgadm_clock_us());
-
-	if (wait_event == 0)
-		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
-
-	for (;;)
-	{
-		int64		now = pgadm_clock_us();
-		int64		time_out = time_out_at(&alarms);
-
-		if (now >= alarms.check_client)
-		{
-			check_client();
-			alarms.check_client = us_after(now, CLIENT_CHECK_MS);
-		}
-
-		/* Afterwards, since that check may have reset the latch. */
-		CHECK_FOR_INTERRUPTS();
-
-		pgadm_gate_poll(effective_mode() == PGADM_MODE_ENFORCE,
-						now >= time_out, outcome);
-		if (outcome->verdict != PGADM_QUEUE)
-			return;
-
-		PGADM_MAY_FAIL(PGADM_FAIL_WAITING);
-		if (now >= alarms.check_locks)
-		{
-			if (pgadm_blocking_anybody(may_pin_buffers()))
-			{
-				pgadm_gate_force(outcome);
-				return;
-			}
-			alarms.check_locks = us_after(now, DeadlockTimeout);
-		}
-
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 time_to_sleep(&alarms, time_out, now), wait_event);
-		ResetLatch(MyLatch);
-	}
-}
-
-static void
-leave_queue(int code, Datum arg)
-{
-	pgadm_gate_cancel();
-}
-
-/*
- * Wait in the queue, and leave it whatever happens.  If the process is to exit,
- * that must be before the transaction is aborted, which ends the queries that
- * this one might be about to resume; so nothing in here may register a callback
- * of its own for that.  Returns whether the statement's snapshot was given up
- * meanwhile, if it may.
+ * Wait in the queue.  Returns whether the statement's snapshot was given up
+ * meanwhile, which it may be if the statement only starts.
  */
 static bool
-wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome)
+wait_in_queue(QueryDesc *queryDesc, bool starts, PgAdmOutcome *outcome)
 {
-	volatile bool gave_up = false;
+	PgAdmWaitOptions options = {
+		.may_give_up = starts && pgadm_nesting_is_outermost(),
+		.may_pin = may_pin_buffers(),
+	};
 
-	PG_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
-	{
-		PGADM_MAY_FAIL(PGADM_FAIL_QUEUED);
-		if (may_give_up)
-			gave_up = pgadm_snapshot_give_up(queryDesc);
-		wait_in_queue(outcome);
-	}
-	PG_END_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
-
-	return gave_up;
+	return pgadm_wait_in_queue(queryDesc, options, outcome);
 }
 
 /*
- * Get a request admitted, or raise an error.  If the statement starts only
- * now, its snapshot is given up while it waits, if that can be done.
+ * Get a request admitted, or raise an error.
  */
 static pg_attribute_hot void
 admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 {
-	QueryDesc  *queryDesc = admission->queryDesc;
 	PgAdmOutcome outcome;
 	bool		gave_up = false;
 
 	pgadm_gate_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-		gave_up = wait_for_admission(queryDesc, starts && pgadm_nesting_is_outermost(),
-									 &outcome);
+		gave_up = wait_in_queue(admission->queryDesc, starts, &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
 		pgadm_errors_raise(&outcome);
@@ -512,7 +359,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 	keep_charge(admission, &outcome);
 	PGADM_MAY_FAIL(PGADM_FAIL_CHARGED);
 	if (gave_up)
-		pgadm_snapshot_renew(queryDesc);
+		pgadm_snapshot_renew(admission->queryDesc);
 }
 
 /*
@@ -684,7 +531,7 @@ pgadm_admission_plan(Query *query)
 
 	if (is_out_of_scope() || !pgadm_nesting_is_outermost() ||
 		query->commandType == CMD_UTILITY ||
-		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
+		pgadm_shared_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
 		return;
 
 	pgadm_claim_before_plan(pgadm_gate_memory_capacity(), &claim);
@@ -731,7 +578,7 @@ note_cursor(QueryDesc *queryDesc)
 	PgAdmAdmission *admission = new_admission(queryDesc);
 	PgAdmWorkmem workmem = make_claim(queryDesc->plannedstmt, &admission->claim);
 
-	if (effective_mode() == PGADM_MODE_ENFORCE)
+	if (pgadm_shared_mode() == PGADM_MODE_ENFORCE)
 		set_workmem(admission, workmem);
 }
 
@@ -752,7 +599,7 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 		pgadm_nesting_is_at_commit())
 		return false;
 
-	mode = effective_mode();
+	mode = pgadm_shared_mode();
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()) ||
 		bypasses(pgadm_exemption_of_plan(queryDesc->plannedstmt)))
 		return false;
@@ -823,7 +670,7 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 		ScanDirectionIsNoMovement(direction))
 		return true;
 
-	mode = effective_mode();
+	mode = pgadm_shared_mode();
 	if (mode != PGADM_MODE_OFF)
 		resume_admission(admission, queryDesc, mode);
 	return true;
@@ -961,7 +808,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 		is_out_of_scope() || pgadm_nesting_is_at_commit())
 		return NULL;
 
-	mode = effective_mode();
+	mode = pgadm_shared_mode();
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
@@ -992,7 +839,7 @@ pgadm_admission_end_utility(PgAdmAdmission *admission)
 static void
 judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
 {
-	PgAdmMode	mode = effective_mode();
+	PgAdmMode	mode = pgadm_shared_mode();
 	PgAdmRequest request;
 
 	judgement->memory = judgement->claim.memory;
