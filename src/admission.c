@@ -834,63 +834,16 @@ pgadm_admission_end_utility(PgAdmAdmission *admission)
 }
 
 /*
- * Judge a claim that this session might make.
- */
-static void
-judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
-{
-	PgAdmMode	mode = pgadm_shared_mode();
-	PgAdmRequest request;
-
-	judgement->memory = judgement->claim.memory;
-	judgement->workers = judgement->claim.workers;
-	judgement->bypassed = (mode == PGADM_MODE_OFF || exemption != PGADM_NOT_EXEMPT);
-	if (judgement->bypassed)
-	{
-		judgement->reason = mode == PGADM_MODE_OFF ? "mode" :
-			pgadm_exemption_name(exemption);
-		return;
-	}
-
-	/* Mode "observe" decides as "enforce" does. */
-	judgement->claim.ignores_memory = holds_charge();
-	request = make_request(PGADM_MODE_ENFORCE, &judgement->claim, may_be_refused(),
-						   statements);
-	pgadm_gate_preview(&request, &judgement->outcome);
-	judgement->memory = judgement->outcome.memory;
-	judgement->workers = judgement->outcome.workers;
-	judgement->reason = judgement->outcome.verdict == PGADM_FORCE ? "forced" :
-		pgadm_errors_reason_name(judgement->outcome.reason);
-}
-
-/*
- * What would become of a query with that plan, were it the next of this
- * session?  "into" is whether its rows go into a new relation.  Nothing is
- * charged or counted.
+ * What would become of such a claim, were it the next of this session?  Mode
+ * "observe" decides as "enforce" does.  Nothing is charged or counted.
  */
 void
-pgadm_admission_judge(const PlannedStmt *stmt, bool into,
-					  PgAdmJudgement *judgement)
+pgadm_admission_preview(const PgAdmClaim *claim, int statements,
+						PgAdmOutcome *outcome)
 {
-	PgAdmCounter exemption = session_exemption();
+	PgAdmRequest request = make_request(PGADM_MODE_ENFORCE, claim,
+										may_be_refused(), statements);
 
-	if (exemption == PGADM_NOT_EXEMPT)
-		exemption = pgadm_exemption_of_plan(stmt);
-
-	memset(judgement, 0, sizeof(*judgement));
-	judgement->workmem = make_claim(stmt, &judgement->claim);
-	judge_claim(exemption, into ? PGADM_LOAD_STATEMENT_WRITE : pgadm_statement_kind_of_plan(stmt),
-				judgement);
-}
-
-/*
- * The same for a gated utility command.
- */
-void
-pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
-{
-	memset(judgement, 0, sizeof(*judgement));
-	judgement->workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
-												&judgement->claim);
-	judge_claim(session_exemption(), pgadm_statement_kind_of_utility(stmt), judgement);
+	request.claim.ignores_memory = holds_charge();
+	pgadm_gate_preview(&request, outcome);
 }

@@ -23,18 +23,6 @@
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;
 
-/* What would become of a query, were it the next */
-typedef struct PgAdmJudgement
-{
-	bool		bypassed;
-	const char *reason;			/* for that, or the verdict; or NULL */
-	int64		memory;			/* that it would be charged, or needs */
-	int			workers;
-	PgAdmClaim	claim;
-	PgAdmWorkmem workmem;
-	PgAdmOutcome outcome;		/* unless bypassed */
-} PgAdmJudgement;
-
 extern PgAdmWorkmemLevel pgadm_admission_put_on_workmem(const QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_take_off_workmem(const QueryDesc *queryDesc,
 											 PgAdmWorkmemLevel level) pg_attribute_hot;
@@ -49,10 +37,8 @@ extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
-extern void pgadm_admission_judge(const PlannedStmt *stmt, bool into,
-								  PgAdmJudgement *judgement);
-extern void pgadm_admission_judge_utility(const Node *stmt,
-										  PgAdmJudgement *judgement);
+extern void pgadm_admission_preview(const PgAdmClaim *claim, int statements,
+									PgAdmOutcome *outcome);
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
 													 ProcessUtilityContext context);
