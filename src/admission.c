@@ -219,15 +219,16 @@ set_workmem(PgAdmAdmission *admission, PgAdmWorkmem workmem)
 }
 
 /*
- * The next phase of a query's executor begins: give its operators what it was
- * granted.  If the phase fails, that is undone by the abort.
+ * The next phase of a query's executor begins: its operators get no more than
+ * was charged.  If the phase fails, that is undone by the abort.
  */
 PgAdmWorkmemLevel
 pgadm_admission_put_on_workmem(const QueryDesc *queryDesc)
 {
+	PgAdmWorkmemLevel none = {0};
 	PgAdmAdmission *admission = nworkmems > 0 ? find_admission(queryDesc) : NULL;
 
-	return pgadm_admission_put_on_utility_workmem(admission);
+	return admission != NULL ? pgadm_workmem_put_on(&admission->workmem) : none;
 }
 
 /*
@@ -236,28 +237,14 @@ pgadm_admission_put_on_workmem(const QueryDesc *queryDesc)
 void
 pgadm_admission_take_off_workmem(const QueryDesc *queryDesc, PgAdmWorkmemLevel level)
 {
-	if (level.nest_level > 0)
-		pgadm_admission_take_off_utility_workmem(find_admission(queryDesc), level);
-}
-
-/*
- * The same for a utility command, or NULL.
- */
-PgAdmWorkmemLevel
-pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission)
-{
-	PgAdmWorkmemLevel none = {0};
-
-	return admission != NULL ? pgadm_workmem_put_on(&admission->workmem) : none;
-}
-
-void
-pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
-										 PgAdmWorkmemLevel level)
-{
+	PgAdmAdmission *admission;
 	PgAdmWorkmem workmem;
 
-	if (level.nest_level == 0 || admission == NULL)
+	if (level.nest_level == 0)
+		return;
+
+	admission = find_admission(queryDesc);
+	if (admission == NULL)
 		return;
 	workmem = admission->workmem;
 	pgadm_workmem_take_off(&workmem, level);
@@ -360,25 +347,6 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 	PGADM_MAY_FAIL(PGADM_FAIL_CHARGED);
 	if (gave_up)
 		pgadm_snapshot_renew(admission->queryDesc);
-}
-
-/*
- * As above, but for a new utility command, whose record goes if that fails.
- * That of a query goes with the resource owner.
- */
-static void
-admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request)
-{
-	PG_TRY();
-	{
-		admit(admission, request, true);
-	}
-	PG_CATCH();
-	{
-		end_admission(admission);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
 }
 
 /*
@@ -733,10 +701,10 @@ pgadm_admission_declared(const DeclareCursorStmt *stmt)
 }
 
 /*
- * A query's triggers are about to be run.  Returns whether it is admitted.
+ * Is a query admitted, so that its triggers pass?
  */
 bool
-pgadm_admission_finish(QueryDesc *queryDesc)
+pgadm_admission_is_admitted(const QueryDesc *queryDesc)
 {
 	return find_admission(queryDesc) != NULL;
 }
@@ -790,21 +758,50 @@ pgadm_admission_release_owner(ResourceOwner owner)
 }
 
 /*
+ * Admit a utility command, and lower what it may take.  Unlike that of a query,
+ * its record does not go with a resource owner if that fails.
+ */
+static PgAdmWorkmemLevel
+admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request,
+			  PgAdmWorkmem workmem)
+{
+	PgAdmWorkmemLevel level;
+
+	PG_TRY();
+	{
+		admit(admission, request, true);
+		if (request->enforce)
+			set_workmem(admission, workmem);
+		level = pgadm_workmem_put_on(&admission->workmem);
+	}
+	PG_CATCH();
+	{
+		end_admission(admission);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	return level;
+}
+
+/*
  * A utility command is about to be executed: admit it, if it is one of those
  * that are.  Returns what pgadm_admission_end_utility() must be given
- * afterwards, or NULL.
+ * afterwards, with the level, or NULL.
  */
 PgAdmAdmission *
 pgadm_admission_start_utility(const PlannedStmt *pstmt,
-							  ProcessUtilityContext context)
+							  ProcessUtilityContext context,
+							  PgAdmWorkmemLevel *level)
 {
+	const Node *stmt = pstmt->utilityStmt;
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
 	PgAdmWorkmem workmem;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	if (!pgadm_utility_is_gated(pstmt->utilityStmt, context) ||
+	if (!pgadm_utility_is_gated(stmt, context) ||
 		is_out_of_scope() || pgadm_nesting_is_at_commit())
 		return NULL;
 
@@ -812,25 +809,30 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
-	workmem = pgadm_claim_of_utility(pstmt->utilityStmt,
-									 pgadm_gate_memory_capacity(), &claim);
+	workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(), &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
-						   pgadm_statement_kind_of_utility(pstmt->utilityStmt));
+						   pgadm_statement_kind_of_utility(stmt));
 	request.query_id = pstmt->queryId;
 
 	admission = new_admission(NULL);
 	admission->claim = claim;
-	admit_utility(admission, &request);
-	if (mode == PGADM_MODE_ENFORCE)
-		set_workmem(admission, workmem);
+	*level = admit_utility(admission, &request, workmem);
 	return admission;
 }
 
+/*
+ * A utility command is over.  Its level is that of pgadm_admission_start_utility(),
+ * or without a number if the abort will end it.
+ */
 void
-pgadm_admission_end_utility(PgAdmAdmission *admission)
+pgadm_admission_end_utility(PgAdmAdmission *admission, PgAdmWorkmemLevel level)
 {
+	PgAdmWorkmem workmem = admission->workmem;
+
+	/* The charge first: to set what was set before might fail. */
 	end_admission(admission);
+	pgadm_workmem_take_off(&workmem, level);
 }
 
 /*

@@ -33,7 +33,7 @@ extern bool pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction) p
 extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once) pg_attribute_hot;
 extern void pgadm_admission_declared(const DeclareCursorStmt *stmt);
 extern void pgadm_admission_ending(const QueryDesc *queryDesc) pg_attribute_hot;
-extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
+extern bool pgadm_admission_is_admitted(const QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
@@ -41,10 +41,9 @@ extern void pgadm_admission_preview(const PgAdmClaim *claim, int statements,
 									PgAdmOutcome *outcome);
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
-													 ProcessUtilityContext context);
-extern PgAdmWorkmemLevel pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission) pg_attribute_hot;
-extern void pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
-													 PgAdmWorkmemLevel level);
-extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
+													 ProcessUtilityContext context,
+													 PgAdmWorkmemLevel *level);
+extern void pgadm_admission_end_utility(PgAdmAdmission *admission,
+										PgAdmWorkmemLevel level);
 
 #endif							/* PGADM_ADMISSION_H */
