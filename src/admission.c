@@ -1,23 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * admission.c
- *		The conductor: one statement's life under admission control.
+ *		The admitted queries of this backend, and its requests.
  *
  * A query is admitted when its executor starts, a gated utility command
- * before it does anything, unless nesting.c says that it passes.
+ * before it does anything, unless they are nested in what is admitted; see
+ * nesting.c.
  *
  * A query holds its workers until its first run is over, and takes them again
  * for each later fetch; a declared cursor takes them for the first fetch too.
- * Its charge ends with the executor state, or, when ExecutorEnd() never comes,
+ * Its charge ends with the executor state, or, if ExecutorEnd() is not called,
  * with the resource owner that the executor started under.  A utility command
- * may commit inside, so its charge ends when control returns from it.
- * Whatever is left when the process exits goes then.
+ * may commit inside, so its charge ends when control returns from it.  What is
+ * left when the process exits is released then.
  *
- * The admitted queries of this backend are in a list of its own; what others
- * must see of them is in its place in shared memory (PgAdmBackend), whose
- * entries and waiter only gate.c changes.  The list is changed before the charge is
- * taken and after it is given back, with nothing in between that could throw,
- * so that no charge is ever without its record here.
+ * The records of admitted queries are a list in this process.  The part that
+ * other processes must see is this backend's place in shared memory
+ * (PgAdmBackend), which only gate.c changes, under the admission lock.  A
+ * record is made before its charge is taken, and dropped after the charge is
+ * given back, with nothing in between that could throw: there is never a
+ * charge without a record.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -37,32 +39,35 @@
 #include "compat.h"
 #include "cpu.h"
 #include "errors.h"
+#include "executor/executor.h"
 #include "exemption.h"
 #include "fault.h"
-#include "executor/executor.h"
+#include "gate.h"
+#include "memory_feedback.h"
 #include "miscadmin.h"
 #include "nesting.h"
-#include "gate.h"
+#include "shared.h"
 #include "snapshot.h"
 #include "statement.h"
 #include "stats.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
-#include "memory_feedback.h"
-#include "shared.h"
 #include "utility.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 #include "wait.h"
 
+/*
+ * The record of an admitted query.
+ */
 struct PgAdmAdmission
 {
 	dlist_node	link;
 	QueryDesc  *queryDesc;		/* NULL for a utility command */
 	ResourceOwner owner;		/* likewise */
 	bool		charged;		/* false: a cursor from inside a statement */
-	int			entry;			/* in this backend's slot */
+	int			entry;			/* in this backend's place in shared memory */
 	int			workers;		/* held now; 0 while suspended */
 	int64		memory;
 	bool		over_budget;
@@ -83,7 +88,7 @@ static int	nworkmems = 0;		/* of them that have a lowered work_mem */
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
-/* What was drawn, if so, for the statement that the transaction planned last */
+/* What was drawn for the statement that was planned last */
 static struct
 {
 	LocalTransactionId lxid;
@@ -91,7 +96,7 @@ static struct
 }			planned_draw;
 
 /*
- * Is whatever this process does now no business of ours?
+ * Is what this process does now not subject to admission, whatever it is?
  */
 static pg_attribute_hot bool
 is_out_of_scope(void)
@@ -120,8 +125,8 @@ may_be_refused(void)
 }
 
 /*
- * A transaction with an id may hold row locks, for which others wait without
- * our being able to see it; and a wait that cannot be interrupted is none.
+ * A transaction with an id may hold row locks, and blocking.c cannot see a
+ * wait for those.  Nor may a query wait where it could not be cancelled.
  */
 static bool
 may_wait(void)
@@ -140,7 +145,7 @@ exit_callback(int code, Datum arg)
 }
 
 /*
- * Make this backend's slot its own, the first time that it is needed.
+ * Take this backend's place in shared memory, when it is needed first.
  */
 static void
 join_queue(void)
@@ -154,6 +159,9 @@ join_queue(void)
 	joined = true;
 }
 
+/*
+ * Allocate a record, for as long as this process lives.
+ */
 static PgAdmAdmission *
 allocate_admission(void)
 {
@@ -302,8 +310,8 @@ keep_charge(PgAdmAdmission *admission, const PgAdmOutcome *outcome)
 }
 
 /*
- * Can this backend have a buffer pinned, because it has a cursor open or is
- * inside of another statement?  Not in the first statement of a transaction.
+ * May this backend have a buffer pinned?  It may if it has a cursor open or is
+ * inside of another statement: not in the first statement of a transaction.
  */
 static bool
 may_pin_buffers(void)
@@ -350,9 +358,9 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 }
 
 /*
- * The random number against which this statement is refused for the CPU.  A
- * statement of the client that has been drawn for when it was planned keeps
- * that, so that there are not two chances to refuse it.
+ * The random number that decides whether this statement is refused because of
+ * the CPU.  One was drawn when a statement of the client was planned; that is
+ * used again, so that there are not two chances to refuse the statement.
  */
 static double
 take_draw(void)
@@ -425,8 +433,8 @@ make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
 }
 
 /*
- * A query has been admitted: its operators get what it was charged.  A query
- * that is only observed is left alone.
+ * A query has been admitted: its operators get no more than was charged.  A
+ * query that is only observed is left alone.
  */
 static pg_attribute_hot void
 enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
@@ -471,7 +479,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 }
 
 /*
- * Count a statement that is exempt.
+ * Is a statement exempt?  If so, count it.
  */
 static bool
 bypasses(PgAdmCounter exemption)
@@ -484,7 +492,7 @@ bypasses(PgAdmCounter exemption)
 
 /*
  * Refuse a query before it is planned, if it would be refused afterwards
- * whatever its plan.
+ * whatever its plan is.
  */
 void
 pgadm_admission_plan(Query *query)
@@ -526,8 +534,8 @@ pgadm_admission_plan(Query *query)
 }
 
 /*
- * Does a portal start, inside of an admitted statement, a cursor that may
- * outlive it?
+ * Is the active portal, inside of an admitted statement, about to start this
+ * query as a cursor, which may outlive that statement?
  */
 static bool
 is_cursor(const QueryDesc *queryDesc)
@@ -605,7 +613,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 		request.may_wait = false;
 	if (admission->charged)
 	{
-		/* It may be as large as ever it was, so nothing is too much now. */
+		/* Its memory is still charged, and fewer workers do if there are fewer. */
 		request.claim.memory = 0;
 		request.claim.fixed_workers = false;
 		request.entry = admission->entry;
@@ -631,7 +639,7 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 	if (queryDesc->plannedstmt->parallelModeNeeded)
 		pgadm_memory_feedback_expect_workers();
 
-	/* What was lent before the query ever ran has to be waited for. */
+	/* If its workers were lent before it ever ran, it waits to get others. */
 	if (admission->workers > 0 && pgadm_gate_has_lent(admission->entry))
 		suspend_admission(admission);
 	if (admission->workers > 0 || is_out_of_scope() ||
@@ -645,7 +653,7 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 }
 
 /*
- * All that a query will ever allocate is there: compare it with the charge.
+ * A query has allocated all that it ever will: compare that with its charge.
  */
 static void
 feed_back(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
@@ -740,8 +748,8 @@ pgadm_admission_end(QueryDesc *queryDesc)
 }
 
 /*
- * A resource owner is released: so are the queries started under it that
- * have not been ended properly.
+ * A resource owner is released, and with it the queries that have started
+ * under it and have not been ended.
  */
 void
 pgadm_admission_release_owner(ResourceOwner owner)
@@ -758,8 +766,8 @@ pgadm_admission_release_owner(ResourceOwner owner)
 }
 
 /*
- * Admit a utility command, and lower what it may take.  Unlike that of a query,
- * its record does not go with a resource owner if that fails.
+ * Admit a utility command, and lower what it may take.  Unlike that of a
+ * query, its record does not go with a resource owner if that fails.
  */
 static PgAdmWorkmemLevel
 admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request,
@@ -822,8 +830,8 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 }
 
 /*
- * A utility command is over.  Its level is that of pgadm_admission_start_utility(),
- * or without a number if the abort will end it.
+ * A utility command is over.  The level is what its start has set; one that is
+ * left to the abort has the number 0.
  */
 void
 pgadm_admission_end_utility(PgAdmAdmission *admission, PgAdmWorkmemLevel level)
@@ -836,8 +844,9 @@ pgadm_admission_end_utility(PgAdmAdmission *admission, PgAdmWorkmemLevel level)
 }
 
 /*
- * What would become of such a claim, were it the next of this session?  Mode
- * "observe" decides as "enforce" does.  Nothing is charged or counted.
+ * What would become of a statement with that claim, if it were the next of
+ * this session?  Mode "observe" decides as "enforce" does.  Nothing is charged
+ * or counted.
  */
 void
 pgadm_admission_preview(const PgAdmClaim *claim, int statements,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * admission.h
- *		The conductor: one statement's life under admission control.
+ *		The admitted queries of this backend, and its requests.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -14,11 +14,11 @@
 #define PGADM_ADMISSION_H
 
 #include "executor/execdesc.h"
-#include "claim.h"
-#include "nodes/parsenodes.h"
 #include "gate.h"
+#include "nodes/parsenodes.h"
 #include "tcop/utility.h"
 #include "utils/resowner.h"
+#include "workmem.h"
 
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;

@@ -3,9 +3,9 @@
  * claim.c
  *		What a statement claims of the budget.
  *
- * The need of its plan, unless the operator's word replaces it; and no more
- * than it may take.  What lowers a claim also says how much its operators get,
- * so that the statement keeps to it.
+ * A statement claims what its plan needs, unless a setting says what it is;
+ * and no more than a statement may take.  If a claim is lowered, the work_mem
+ * is found with which the statement keeps to it.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -17,10 +17,10 @@
 #include "postgres.h"
 
 #include "claim.h"
-#include "plan_memory.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "plan_memory.h"
 #include "settings.h"
 #include "utility.h"
 
@@ -78,8 +78,9 @@ most_memory(int64 memory_total)
 }
 
 /*
- * Note what the claim has become when less is to be given.  The operator's word
- * is not replaced by an estimate, but lowered all the same.
+ * Lower a claim to the most that it may be, or to the need with the work_mem
+ * that was found for that.  A claim that a setting says is not replaced by an
+ * estimated need.
  */
 static void
 lower_claim(PgAdmClaim *claim, int64 most, int64 need)
@@ -88,7 +89,7 @@ lower_claim(PgAdmClaim *claim, int64 most, int64 need)
 }
 
 /*
- * What is the work_mem with which a plan needs at most that much?
+ * The work_mem with which a plan needs at most that much, and its need then.
  */
 static PgAdmWorkmem
 fit_plan(const PlannedStmt *stmt, int64 most, PgAdmPlanNeed *cost)
@@ -106,7 +107,7 @@ fit_plan(const PlannedStmt *stmt, int64 most, PgAdmPlanNeed *cost)
 }
 
 /*
- * What a query claims whatever its plan.
+ * What a query claims whatever its plan is.
  */
 void
 pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
@@ -118,8 +119,8 @@ pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
 }
 
 /*
- * What a plan claims of a budget of that size, and what its operators are to
- * get if that is less than they would need.
+ * What a plan claims of a budget of that size.  Returns the work_mem that its
+ * operators get, if the claim is less than what they would need.
  */
 PgAdmWorkmem
 pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *claim)
@@ -184,8 +185,8 @@ pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *workmem,
 }
 
 /*
- * What a utility command claims, likewise.  Those that commit inside cannot be
- * given less than the session's setting, so their claim is what that says.
+ * The same for a utility command.  One that commits inside would lose a
+ * lowered setting, so its claim is not lowered.
  */
 PgAdmWorkmem
 pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)

@@ -14,8 +14,8 @@
 #define PGADM_CLAIM_H
 
 #include "plan_memory.h"
-#include "workmem.h"
 #include "policy.h"
+#include "workmem.h"
 
 extern void pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim);
 extern PgAdmWorkmem pgadm_claim_of_plan(const PlannedStmt *stmt,

@@ -9,8 +9,8 @@
  * functions as a query that really arrives, except that nothing is charged or
  * counted.
  *
- * What a command only wraps is what counts: the query of EXPLAIN ANALYZE,
- * CREATE TABLE AS, DECLARE or COPY is admitted when it starts, not the command.
+ * Of EXPLAIN ANALYZE, CREATE TABLE AS, DECLARE and COPY of a query, the query
+ * is judged: it is what would be admitted, not the command.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -25,8 +25,8 @@
 #include "claim.h"
 #include "commands/defrem.h"
 #include "errors.h"
-#include "exemption.h"
 #include "executor/executor.h"
+#include "exemption.h"
 #include "funcapi.h"
 #include "gate.h"
 #include "nesting.h"
@@ -123,7 +123,7 @@ rewrite(Node *node, const char *query_string, int *cursor_options)
 	if (query->commandType == CMD_UTILITY)
 		return wrapped_queries(query->utilityStmt, query_string, cursor_options);
 
-	/* It belongs to its statement, and the rewriter scribbles on it. */
+	/* The rewriter scribbles on it, but it is a part of its statement. */
 	return pg_rewrite_query(copyObject(query));
 }
 
@@ -145,8 +145,8 @@ is_explain_analyze(const ExplainStmt *stmt)
 
 /*
  * The queries that a command hands to the executor, analyzed and rewritten; or
- * NIL if there are none.  Sets the options that they are planned with, unless
- * these are as usual.
+ * NIL if there are none.  Sets cursor_options if they are not planned with the
+ * usual ones.
  */
 static List *
 wrapped_queries(Node *stmt, const char *query_string, int *cursor_options)
@@ -197,7 +197,7 @@ makes_relation(const Node *stmt)
 }
 
 /*
- * May the caller do all that?  As EXPLAIN finds out.
+ * Raise an error if the caller may not run the query, as EXPLAIN would.
  */
 static void
 check_privileges(PlannedStmt *stmt, const char *query_string)
@@ -294,7 +294,8 @@ judge_utility(const Node *stmt, Judgement *judgement)
 }
 
 /*
- * Judge queries that are run one after the other: by the one that claims most.
+ * Judge queries that are run one after the other: the one that claims most
+ * memory stands for all.
  */
 static PlannedStmt *
 judge_queries(List *queries, const char *query_string, int cursor_options,

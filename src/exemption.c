@@ -3,9 +3,9 @@
  * exemption.c
  *		Which roles, sessions and statements are exempt from admission.
  *
- * A role is exempt as a member of the roles in a setting, which takes a look at
- * the catalog: the last answer is kept, in this process, until the catalog or
- * the setting changes.
+ * A role is exempt if it is a member of one of the roles in a setting.  That
+ * takes a look at the catalog, so the last answer is kept, in this process,
+ * until the catalog or the setting changes.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -38,7 +38,7 @@ static struct
 	bool		is_member;
 }			membership;
 
-/* Raised by whatever makes an answer invalid, also while it is looked up */
+/* How often answers have become invalid, also while one was looked up */
 static uint64 forgotten = 0;
 
 /*
@@ -86,8 +86,8 @@ lookup_membership(Oid role)
 }
 
 /*
- * Look up and keep the answer, unless an error is raised meanwhile, or it is
- * invalid already.  The database's owner is a member of pg_database_owner.
+ * Look up and keep the answer, unless an error is raised or the catalog
+ * changes meanwhile.  The database's owner is a member of pg_database_owner.
  */
 static bool
 renew_membership(Oid role)

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * hooks.c
- *		Where PostgreSQL calls us.
+ *		Where PostgreSQL calls pg_admission.
  *
  * Every hook calls the one that was there before it, or the standard
- * function, and leaves the decisions to others.
+ * function.  The decisions are made in other files.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -16,13 +16,13 @@
 #include "postgres.h"
 
 #include "admission.h"
+#include "capacity.h"
 #include "connection.h"
 #include "cpu.h"
 #include "errors.h"
 #include "executor/executor.h"
 #include "hooks.h"
 #include "libpq/auth.h"
-#include "capacity.h"
 #include "miscadmin.h"
 #include "nesting.h"
 #include "optimizer/planner.h"
@@ -43,20 +43,20 @@ static ClientAuthentication_hook_type prev_ClientAuthentication = NULL;
 static emit_log_hook_type prev_emit_log = NULL;
 
 /*
- * A phase of a statement, around the call of a hook: nested statements know
- * where they are, and a lowered work_mem is in force.
+ * A phase of a statement, around the call of the hook before: the frame is
+ * that of nested statements, and a lowered work_mem is in force.
  */
 typedef struct PgAdmPhase
 {
 	PgAdmFrame	outer;
 	PgAdmWorkmemLevel level;
 	QueryDesc  *queryDesc;		/* NULL for a utility command */
-	PgAdmAdmission *command;	/* a utility command that is admitted, or NULL */
+	PgAdmAdmission *command;	/* an admitted utility command, or NULL */
 } PgAdmPhase;
 
 /*
- * A query begins a phase; nested statements pass if it is admitted.  What could
- * fail comes first, so that nothing has been entered then.
+ * A query begins a phase; nested statements pass if it is admitted.  What
+ * could fail comes first, so that nothing has been entered then.
  */
 static inline void
 begin_query_phase(PgAdmPhase *phase, QueryDesc *queryDesc, bool admitted)
@@ -81,7 +81,8 @@ begin_command_phase(PgAdmPhase *phase, const PlannedStmt *pstmt,
 }
 
 /*
- * The phase is over.  If it ends in an error, the setting is left to the abort.
+ * The phase is over.  If it ends in an error, the setting is left to the
+ * abort.
  */
 static inline void
 end_phase(PgAdmPhase *phase, bool succeeded)
@@ -255,13 +256,13 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 	PG_END_TRY();
 	end_phase(&phase, true);
 
-	/* Of other commands, the statement may be gone by now. */
+	/* Other commands may have freed their statement by now. */
 	if (declare != NULL)
 		pgadm_admission_declared(declare);
 }
 
 /*
- * After the locks, which others may be waiting for with their workers.
+ * After the locks: other queries may hold workers while they wait for those.
  */
 static pg_attribute_hot void
 resource_release(ResourceReleasePhase phase, bool isCommit, bool isTopLevel,

@@ -3,15 +3,14 @@
  * nesting.c
  *		Where in the nest of statements this backend is.
  *
- * Statements nested in an admitted one pass, since its charge covers them;
- * those inside one that was bypassed, or that is only a shell (DO, CALL,
+ * Statements nested in an admitted one pass, since its charge covers them.
+ * Those inside one that was bypassed, or that is only a shell (DO, CALL,
  * EXPLAIN, EXECUTE ...), are admitted each for itself.  What runs because a
- * transaction commits is not subject to admission, nor is anything that it
- * calls: it must neither wait nor be refused then.
+ * transaction commits must neither wait nor be refused, so it is not subject
+ * to admission, nor is anything that it calls.
  *
- * There is one frame, which every phase of a statement changes on its way in
- * and restores on its way out, after an error as well.  So the stack of frames
- * is that of the functions that keep an outer one.
+ * There is one frame.  A phase of a statement changes it when it begins, and
+ * restores it when it ends, also by an error.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -33,7 +32,7 @@
 PgAdmFrame	pgadm_nesting_frame;
 
 /*
- * In how many triggers are we?
+ * In how many triggers is this backend?
  */
 static int
 trigger_depth(void)
@@ -42,8 +41,8 @@ trigger_depth(void)
 }
 
 /*
- * Is this the request of a client that calls a function by the fast path?  Only
- * what the backend shows tells, if it shows anything.
+ * Is this the request of a client that calls a function by the fast path?
+ * Only what the backend shows tells, if it shows anything.
  */
 static bool
 may_be_fastpath(void)
@@ -54,9 +53,10 @@ may_be_fastpath(void)
 }
 
 /*
- * Does this happen because a transaction commits?  No statement fires deferred
- * triggers then: they run without a portal, or directly inside of CALL or DO.
- * A function called by the fast path has no portal either, but is no trigger.
+ * Does the next statement run because a transaction commits, that is, in a
+ * deferred trigger?  Such a trigger is not fired by a statement, so it has no
+ * portal, or is directly inside of CALL or DO.  A function that a client calls
+ * by the fast path has no portal either, but is not in a trigger.
  */
 bool
 pgadm_nesting_is_at_commit(void)

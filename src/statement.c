@@ -3,10 +3,10 @@
  * statement.c
  *		What kind of statement is it?
  *
- * A statement reads or writes, which is what breakers ask, and it may be light:
- * cheap, and without any relation of a user.  Both are told from a plan, and
- * before there is one, as far as possible, from the query.  Of utility commands
- * utility.c has the table.
+ * A statement reads or writes, which is what breakers ask, and it may be
+ * light: cheap, and without any relation of a user.  Both are told from a
+ * plan, and before there is one, as far as possible, from the query.  Of
+ * utility commands utility.c has the table.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -92,8 +92,8 @@ pgadm_statement_kind_of_utility(const Node *stmt)
 }
 
 /*
- * Is that a relation whose rows a user has stored?  System catalogs are
- * not, nor is a view, whose relations stand for themselves.
+ * Is that a relation with rows of a user?  A system catalog is not, nor is a
+ * view, since the relations that it reads are looked at themselves.
  */
 static bool
 is_user_relation(const RangeTblEntry *rte)
@@ -104,9 +104,9 @@ is_user_relation(const RangeTblEntry *rte)
 }
 
 /*
- * Does an expression make a series whose length the planner cannot know?  It
- * takes that of generate_series() from its support function, which not all
- * variants have in all versions; without one, a billion rows look cheap.
+ * Does an expression make a series whose length the planner cannot know?  The
+ * planner asks the support function of generate_series(), but in some versions
+ * some variants have none, and then a billion rows look cheap.
  */
 static bool
 series_walker(Node *node, void *context)

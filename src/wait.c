@@ -8,8 +8,9 @@
  * backend waiting, in which case it does not wait any longer: nothing that
  * could hang depends on a background worker.
  *
- * Locking: none of our locks is held here; the gate takes its own whenever it
- * is asked.  However the wait ends, the waiter is no longer in the queue.
+ * Locking: no lock is held here; the gate takes the admission lock whenever it
+ * is polled.  However the wait ends, the waiter is no longer in the queue
+ * then.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -24,8 +25,8 @@
 #include "clock.h"
 #include "compat.h"
 #include "fault.h"
-#include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
+#include "libpq/libpq.h"
 #include "miscadmin.h"
 #include "shared.h"
 #include "snapshot.h"
@@ -91,8 +92,8 @@ time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 }
 
 /*
- * If it is time, look whether the client is still there.  If not, end this
- * backend as PostgreSQL does when it finds out by itself.
+ * If it is time, look whether the client is still there.  If not, the next
+ * CHECK_FOR_INTERRUPTS() ends this backend, as if PostgreSQL had found out.
  */
 static void
 check_client(Alarms *alarms, int64 now)
@@ -119,7 +120,7 @@ blocks_others(Alarms *alarms, int64 now, bool may_pin)
 		return false;
 
 	alarms->check_locks = us_after(now, DeadlockTimeout);
-	return pgadm_blocking_anybody(may_pin);
+	return pgadm_blocking_others(may_pin);
 }
 
 static void
@@ -178,10 +179,11 @@ leave_queue(int code, Datum arg)
 }
 
 /*
- * Wait in the queue, and leave it whatever happens.  If the process is to exit,
- * that must be before the transaction is aborted, which ends the queries that
- * this one might be about to resume; so nothing in here may register a callback
- * of its own for that.
+ * Wait in the queue, and leave it whatever happens.  If the process exits, the
+ * waiter must leave before the transaction is aborted, since that ends the
+ * query that the waiter may be about to resume.  PG_ENSURE_ERROR_CLEANUP
+ * provides for it, as long as nothing in here registers an exit callback of
+ * its own.
  *
  * Returns whether the snapshot of the statement, or of a utility command if
  * there is no query, was given up.
