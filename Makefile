@@ -8,6 +8,7 @@ OBJS = \
 	src/settings.o \
 	src/shared.o \
 	src/admission.o \
+	src/nesting.o \
 	src/hooks.o \
 	src/cpu.o \
 	src/exemption.o \
@@ -33,10 +34,12 @@ OBJS = \
 	src/sampler.o \
 	src/shed.o \
 	src/snapshot.o \
+	src/statement.o \
 	src/stats.o \
 	src/textfile.o \
 	src/utility.o \
 	src/views.o \
+	src/wait.o \
 	src/warnings.o \
 	src/workmem.o
 

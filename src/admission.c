@@ -1,27 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * admission.c
- *		The conductor: one statement's life under admission control.
+ *		The admitted queries of this backend, and its requests.
  *
  * A query is admitted when its executor starts, a gated utility command
- * before it does anything.  Statements nested in an admitted one pass, since
- * its charge covers them; those inside one that was bypassed, or that is only
- * a shell (DO, CALL, EXPLAIN, EXECUTE ...), are admitted each for itself.
- * What runs because a transaction commits is not subject to admission, nor is
- * anything that it calls: it must neither wait nor be refused then.
+ * before it does anything, unless they are nested in what is admitted; see
+ * nesting.c.
  *
  * A query holds its workers until its first run is over, and takes them again
  * for each later fetch; a declared cursor takes them for the first fetch too.
- * Its charge ends with the executor state, or, when ExecutorEnd() never comes,
+ * Its charge ends with the executor state, or, if ExecutorEnd() is not called,
  * with the resource owner that the executor started under.  A utility command
- * may commit inside, so its charge ends when control returns from it.
- * Whatever is left when the process exits goes then.
+ * may commit inside, so its charge ends when control returns from it.  What is
+ * left when the process exits is released then.
  *
- * The admitted queries of this backend are in a list of its own; what others
- * must see of them is in its slot in shared memory, whose entries and waiter
- * only queue.c and budget.c change.  The list is changed before the charge is
- * taken and after it is given back, with nothing in between that could throw,
- * so that no charge is ever without its record here.
+ * The records of admitted queries are a list in this process.  The part that
+ * other processes must see is this backend's place in shared memory
+ * (PgAdmBackend), which only gate.c changes, under the admission lock.  A
+ * record is made before its charge is taken, and dropped after the charge is
+ * given back, with nothing in between that could throw: there is never a
+ * charge without a record.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -35,53 +33,48 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "admission.h"
-#include "blocking.h"
 #include "breakers.h"
 #include "claim.h"
 #include "common/pg_prng.h"
 #include "compat.h"
 #include "cpu.h"
 #include "errors.h"
+#include "executor/executor.h"
 #include "exemption.h"
 #include "fault.h"
-#include "executor/executor.h"
-#include "clock.h"
-#include "libpq/libpq.h"
-#include "libpq/libpq-be.h"
-#include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "gate.h"
+#include "memory_feedback.h"
+#include "miscadmin.h"
+#include "nesting.h"
+#include "shared.h"
 #include "snapshot.h"
+#include "statement.h"
 #include "stats.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
-#include "memory_feedback.h"
-#include "shared.h"
 #include "utility.h"
-#include "utils/backend_status.h"
-#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
+#include "wait.h"
 
-/* A waiter looks this often whether its client is still there */
-#define CLIENT_CHECK_MS		1000
-
+/*
+ * The record of an admitted query.
+ */
 struct PgAdmAdmission
 {
 	dlist_node	link;
 	QueryDesc  *queryDesc;		/* NULL for a utility command */
 	ResourceOwner owner;		/* likewise */
 	bool		charged;		/* false: a cursor from inside a statement */
-	int			entry;			/* in this backend's slot */
+	int			entry;			/* in this backend's place in shared memory */
 	int			workers;		/* held now; 0 while suspended */
 	int64		memory;
 	bool		over_budget;
 	bool		is_lowered;		/* charged less than it may take */
 	PgAdmAllocated workers_had; /* its parallel ones, that is */
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 };
 
 static dlist_head admissions = DLIST_STATIC_INIT(admissions);
@@ -90,13 +83,12 @@ static dlist_head admissions = DLIST_STATIC_INIT(admissions);
 static PgAdmAdmission first_admission;
 static bool first_admission_used = false;
 
-static int	ngrants = 0;		/* of them that are given less */
-static PgAdmFrame frame;
+static int	nworkmems = 0;		/* of them that have a lowered work_mem */
 
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
-/* What was drawn, if so, for the statement that the transaction planned last */
+/* What was drawn for the statement that was planned last */
 static struct
 {
 	LocalTransactionId lxid;
@@ -104,102 +96,13 @@ static struct
 }			planned_draw;
 
 /*
- * In how many triggers are we?
- */
-static int
-trigger_depth(void)
-{
-	return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, (Datum) 0));
-}
-
-/*
- * Is this the request of a client that calls a function by the fast path?  Only
- * what the backend shows tells, if it shows anything.
- */
-static bool
-may_be_fastpath(void)
-{
-	return MyBEEntry != NULL &&
-		(MyBEEntry->st_state == STATE_FASTPATH || MyBEEntry->st_state == STATE_DISABLED);
-}
-
-/*
- * Does this happen because a transaction commits?  Deferred triggers are fired by
- * no statement, then: they have no portal, or come directly from CALL or DO.  A
- * function called by the fast path has no portal either, but is no trigger.
- */
-static bool
-is_at_commit(void)
-{
-	if (frame.depth > 0)
-		return frame.may_commit && trigger_depth() > frame.trigger_depth;
-	return ActivePortal == NULL && (!may_be_fastpath() || trigger_depth() > 0);
-}
-
-/*
- * Enter a statement, or one of its phases.  Returns what must be given to
- * pgadm_admission_leave(), also after an error.
- */
-PgAdmFrame
-pgadm_admission_enter(bool covered)
-{
-	PgAdmFrame	outer = frame;
-
-	frame.covered |= covered || is_at_commit();
-	frame.may_commit = false;
-	if (frame.depth++ == 0)
-	{
-		frame.session_user = GetSessionUserId();
-		pgadm_cpu_begin_statement();
-	}
-	return outer;
-}
-
-/*
- * The same for a utility command.
- */
-PgAdmFrame
-pgadm_admission_enter_utility(bool covered, const Node *stmt)
-{
-	PgAdmFrame	outer = pgadm_admission_enter(covered);
-
-	frame.may_commit = IsA(stmt, CallStmt) || IsA(stmt, DoStmt);
-	if (frame.may_commit)
-		frame.trigger_depth = trigger_depth();
-	return outer;
-}
-
-PgAdmFrame
-pgadm_admission_enter_planner(void)
-{
-	PgAdmFrame	outer = frame;
-
-	frame.planning = true;
-	return outer;
-}
-
-void
-pgadm_admission_leave(PgAdmFrame outer)
-{
-	frame = outer;
-	if (frame.depth == 0)
-		pgadm_cpu_end_statement();
-}
-
-static PgAdmMode
-effective_mode(void)
-{
-	return pgadm_mode_is_local ? pgadm_mode : pgadm_shared->mode;
-}
-
-/*
- * Is whatever this process does now no business of ours?
+ * Is what this process does now not subject to admission, whatever it is?
  */
 static pg_attribute_hot bool
 is_out_of_scope(void)
 {
 	return pgadm_shared == NULL || MyBackendType != B_BACKEND ||
-		frame.covered || frame.planning ||
+		pgadm_nesting_is_covered() || pgadm_nesting_is_planning() ||
 		proc_exit_inprogress || !IsNormalProcessingMode() ||
 		!IsTransactionState();
 }
@@ -207,8 +110,7 @@ is_out_of_scope(void)
 static PgAdmCounter
 session_exemption(void)
 {
-	return pgadm_exemption_of_session(frame.depth > 0 ? frame.session_user :
-									  GetSessionUserId());
+	return pgadm_exemption_of_session(pgadm_nesting_session_user());
 }
 
 /*
@@ -223,8 +125,8 @@ may_be_refused(void)
 }
 
 /*
- * A transaction with an id may hold row locks, for which others wait without
- * our being able to see it; and a wait that cannot be interrupted is none.
+ * A transaction with an id may hold row locks, and blocking.c cannot see a
+ * wait for those.  Nor may a query wait where it could not be cancelled.
  */
 static bool
 may_wait(void)
@@ -239,11 +141,11 @@ exit_callback(int code, Datum arg)
 {
 	pgadm_gate_exit();
 	dlist_init(&admissions);
-	ngrants = 0;
+	nworkmems = 0;
 }
 
 /*
- * Make this backend's slot its own, the first time that it is needed.
+ * Take this backend's place in shared memory, when it is needed first.
  */
 static void
 join_queue(void)
@@ -257,6 +159,9 @@ join_queue(void)
 	joined = true;
 }
 
+/*
+ * Allocate a record, for as long as this process lives.
+ */
 static PgAdmAdmission *
 allocate_admission(void)
 {
@@ -314,23 +219,24 @@ find_admission(const QueryDesc *queryDesc)
  * What a query's operators get from now on.
  */
 static void
-set_grant(PgAdmAdmission *admission, PgAdmWorkmem grant)
+set_workmem(PgAdmAdmission *admission, PgAdmWorkmem workmem)
 {
-	ngrants += (grant.kind != PGADM_WORKMEM_NONE) -
-		(admission->grant.kind != PGADM_WORKMEM_NONE);
-	admission->grant = grant;
+	nworkmems += (workmem.kind != PGADM_WORKMEM_NONE) -
+		(admission->workmem.kind != PGADM_WORKMEM_NONE);
+	admission->workmem = workmem;
 }
 
 /*
- * The next phase of a query's executor begins: give its operators what it was
- * granted.  If the phase fails, that is undone by the abort.
+ * The next phase of a query's executor begins: its operators get no more than
+ * was charged.  If the phase fails, that is undone by the abort.
  */
 PgAdmWorkmemLevel
 pgadm_admission_put_on_workmem(const QueryDesc *queryDesc)
 {
-	PgAdmAdmission *admission = ngrants > 0 ? find_admission(queryDesc) : NULL;
+	PgAdmWorkmemLevel none = {0};
+	PgAdmAdmission *admission = nworkmems > 0 ? find_admission(queryDesc) : NULL;
 
-	return pgadm_admission_put_on_utility_workmem(admission);
+	return admission != NULL ? pgadm_workmem_put_on(&admission->workmem) : none;
 }
 
 /*
@@ -339,32 +245,18 @@ pgadm_admission_put_on_workmem(const QueryDesc *queryDesc)
 void
 pgadm_admission_take_off_workmem(const QueryDesc *queryDesc, PgAdmWorkmemLevel level)
 {
-	if (level.nest_level > 0)
-		pgadm_admission_take_off_utility_workmem(find_admission(queryDesc), level);
-}
+	PgAdmAdmission *admission;
+	PgAdmWorkmem workmem;
 
-/*
- * The same for a utility command, or NULL.
- */
-PgAdmWorkmemLevel
-pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission)
-{
-	PgAdmWorkmemLevel none = {0};
-
-	return admission != NULL ? pgadm_workmem_put_on(&admission->grant) : none;
-}
-
-void
-pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
-									   PgAdmWorkmemLevel level)
-{
-	PgAdmWorkmem	grant;
-
-	if (level.nest_level == 0 || admission == NULL)
+	if (level.nest_level == 0)
 		return;
-	grant = admission->grant;
-	pgadm_workmem_take_off(&grant, level);
-	set_grant(admission, grant);
+
+	admission = find_admission(queryDesc);
+	if (admission == NULL)
+		return;
+	workmem = admission->workmem;
+	pgadm_workmem_take_off(&workmem, level);
+	set_workmem(admission, workmem);
 }
 
 /*
@@ -382,7 +274,7 @@ end_admission(PgAdmAdmission *admission)
 
 	if (admission->charged)
 		pgadm_gate_release(admission->entry, &change);
-	set_grant(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
+	set_workmem(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
 	dlist_delete(&admission->link);
 	free_admission(admission);
 }
@@ -418,183 +310,43 @@ keep_charge(PgAdmAdmission *admission, const PgAdmOutcome *outcome)
 }
 
 /*
- * Is the client still there?  If not, end this backend as PostgreSQL does
- * when it finds out by itself.
- */
-static void
-check_client(void)
-{
-	if (MyProcPort == NULL || !WaitEventSetCanReportClosed())
-		return;
-
-	if (!pq_check_connection())
-	{
-		ClientConnectionLost = true;
-		InterruptPending = true;
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * When a waiter has to do something by itself, by a clock that does not jump.
- */
-typedef struct Alarms
-{
-	int64		began;
-	int64		check_client;
-	int64		check_locks;
-} Alarms;
-
-static int64
-us_after(int64 now, int ms)
-{
-	return now + ms * INT64CONST(1000);
-}
-
-static Alarms
-set_alarms(int64 now)
-{
-	Alarms		alarms = {
-		.began = now,
-		.check_client = us_after(now, CLIENT_CHECK_MS),
-		.check_locks = us_after(now, DeadlockTimeout),
-	};
-
-	return alarms;
-}
-
-/*
- * When has this query waited too long?  That may change while it waits.
- */
-static int64
-time_out_at(const Alarms *alarms)
-{
-	int			ms = pgadm_queue_timeout_is_local ? pgadm_queue_timeout :
-		pgadm_gate_queue_timeout();
-
-	return ms > 0 ? us_after(alarms->began, ms) : PG_INT64_MAX;
-}
-
-/*
- * Until the first alarm, in milliseconds.
- */
-static long
-time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
-{
-	int64		next = Min(alarms->check_client, alarms->check_locks);
-
-	if (time_out > now)
-		next = Min(next, time_out);
-	return (long) Max(next - now + 999, 0) / 1000;
-}
-
-/*
- * Can this backend have a buffer pinned, because it has a cursor open or is
- * inside of another statement?  Not in the first statement of a transaction.
+ * May this backend have a buffer pinned?  It may if it has a cursor open or is
+ * inside of another statement: not in the first statement of a transaction.
  */
 static bool
 may_pin_buffers(void)
 {
-	return frame.depth > 0 || PGADM_MY_LXID == admitted_lxid ||
+	return !pgadm_nesting_is_outermost() || PGADM_MY_LXID == admitted_lxid ||
 		GetCurrentStatementStartTimestamp() != GetCurrentTransactionStartTimestamp();
 }
 
 /*
- * Wait in the queue until it lets us go.
- *
- * The latch is reset before the queue is polled, so that whatever others do
- * after the poll ends the sleep.
- */
-static void
-wait_in_queue(PgAdmOutcome *outcome)
-{
-	static uint32 wait_event = 0;
-	Alarms		alarms = set_alarms(pgadm_clock_us());
-
-	if (wait_event == 0)
-		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
-
-	for (;;)
-	{
-		int64		now = pgadm_clock_us();
-		int64		time_out = time_out_at(&alarms);
-
-		if (now >= alarms.check_client)
-		{
-			check_client();
-			alarms.check_client = us_after(now, CLIENT_CHECK_MS);
-		}
-
-		/* Afterwards, since that check may have reset the latch. */
-		CHECK_FOR_INTERRUPTS();
-
-		pgadm_gate_poll(effective_mode() == PGADM_MODE_ENFORCE,
-						 now >= time_out, outcome);
-		if (outcome->verdict != PGADM_QUEUE)
-			return;
-
-		PGADM_MAY_FAIL(PGADM_FAIL_WAITING);
-		if (now >= alarms.check_locks)
-		{
-			if (pgadm_blocking_anybody(may_pin_buffers()))
-			{
-				pgadm_gate_force(outcome);
-				return;
-			}
-			alarms.check_locks = us_after(now, DeadlockTimeout);
-		}
-
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 time_to_sleep(&alarms, time_out, now), wait_event);
-		ResetLatch(MyLatch);
-	}
-}
-
-static void
-leave_queue(int code, Datum arg)
-{
-	pgadm_gate_cancel();
-}
-
-/*
- * Wait in the queue, and leave it whatever happens.  If the process is to exit,
- * that must be before the transaction is aborted, which ends the queries that
- * this one might be about to resume; so nothing in here may register a callback
- * of its own for that.  Returns whether the statement's snapshot was given up
- * meanwhile, if it may.
+ * Wait in the queue.  Returns whether the statement's snapshot was given up
+ * meanwhile, which it may be if the statement only starts.
  */
 static bool
-wait_for_admission(QueryDesc *queryDesc, bool may_give_up, PgAdmOutcome *outcome)
+wait_in_queue(QueryDesc *queryDesc, bool starts, PgAdmOutcome *outcome)
 {
-	volatile bool gave_up = false;
+	PgAdmWaitOptions options = {
+		.may_give_up = starts && pgadm_nesting_is_outermost(),
+		.may_pin = may_pin_buffers(),
+	};
 
-	PG_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
-	{
-		PGADM_MAY_FAIL(PGADM_FAIL_QUEUED);
-		if (may_give_up)
-			gave_up = pgadm_snapshot_give_up(queryDesc);
-		wait_in_queue(outcome);
-	}
-	PG_END_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
-
-	return gave_up;
+	return pgadm_wait_in_queue(queryDesc, options, outcome);
 }
 
 /*
- * Get a request admitted, or raise an error.  If the statement starts only
- * now, its snapshot is given up while it waits, if that can be done.
+ * Get a request admitted, or raise an error.
  */
 static pg_attribute_hot void
 admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 {
-	QueryDesc  *queryDesc = admission->queryDesc;
 	PgAdmOutcome outcome;
 	bool		gave_up = false;
 
 	pgadm_gate_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-		gave_up = wait_for_admission(queryDesc, starts && frame.depth == 0,
-									 &outcome);
+		gave_up = wait_in_queue(admission->queryDesc, starts, &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
 		pgadm_errors_raise(&outcome);
@@ -602,95 +354,23 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 	keep_charge(admission, &outcome);
 	PGADM_MAY_FAIL(PGADM_FAIL_CHARGED);
 	if (gave_up)
-		pgadm_snapshot_renew(queryDesc);
+		pgadm_snapshot_renew(admission->queryDesc);
 }
 
 /*
- * As above, but for a new utility command, whose record goes if that fails.
- * That of a query goes with the resource owner.
- */
-static void
-admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request)
-{
-	PG_TRY();
-	{
-		admit(admission, request, true);
-	}
-	PG_CATCH();
-	{
-		end_admission(admission);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-}
-
-/*
- * The random number against which this statement is refused for the CPU.  A
- * statement of the client that has been drawn for when it was planned keeps
- * that, so that there are not two chances to refuse it.
+ * The random number that decides whether this statement is refused because of
+ * the CPU.  One was drawn when a statement of the client was planned; that is
+ * used again, so that there are not two chances to refuse the statement.
  */
 static double
 take_draw(void)
 {
-	if (frame.depth == 0 && planned_draw.lxid == PGADM_MY_LXID)
+	if (planned_draw.lxid == PGADM_MY_LXID && pgadm_nesting_is_outermost())
 	{
 		planned_draw.lxid = InvalidLocalTransactionId;
 		return planned_draw.draw;
 	}
 	return pg_prng_double(&pg_global_prng_state);
-}
-
-/*
- * Does a query read or write?  Locking rows and a modifying WITH write, at
- * any query level.
- */
-static int
-kind_of_plan(const PlannedStmt *stmt)
-{
-	if (stmt->commandType == CMD_SELECT && stmt->rowMarks == NIL &&
-		!stmt->hasModifyingCTE)
-		return PGADM_LOAD_STATEMENT_READ;
-	return PGADM_LOAD_STATEMENT_WRITE;
-}
-
-/*
- * The same of a query that is about to run.  What it reads may go into a new
- * relation.
- */
-static int
-kind_of_query_desc(const QueryDesc *queryDesc)
-{
-	if (queryDesc->dest != NULL && queryDesc->dest->mydest == DestIntoRel)
-		return PGADM_LOAD_STATEMENT_WRITE;
-	return kind_of_plan(queryDesc->plannedstmt);
-}
-
-static bool
-writes_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-	{
-		Query	   *query = (Query *) node;
-
-		return query->commandType != CMD_SELECT || query->rowMarks != NIL ||
-			query_tree_walker(query, writes_walker, context, 0);
-	}
-	return expression_tree_walker(node, writes_walker, context);
-}
-
-/*
- * The same of a query that is not planned yet.  Only breakers ask, so do not
- * look through it if none is tripped.
- */
-static int
-kind_of_query(Query *query)
-{
-	if (!pgadm_breakers_any_tripped())
-		return 0;
-	return writes_walker((Node *) query, NULL) ?
-		PGADM_LOAD_STATEMENT_WRITE : PGADM_LOAD_STATEMENT_READ;
 }
 
 /*
@@ -700,13 +380,6 @@ static bool
 is_drawn(const PgAdmRequest *request)
 {
 	return request->min_wait_ratio < request->max_wait_ratio;
-}
-
-static int
-kind_of_utility(const Node *stmt)
-{
-	return pgadm_utility_only_reads(stmt) ? PGADM_LOAD_STATEMENT_READ :
-		PGADM_LOAD_STATEMENT_WRITE;
 }
 
 /*
@@ -760,23 +433,23 @@ make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
 }
 
 /*
- * A query has been admitted: its operators get what it was charged.  A query
- * that is only observed is left alone.
+ * A query has been admitted: its operators get no more than was charged.  A
+ * query that is only observed is left alone.
  */
 static pg_attribute_hot void
 enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
-			  PgAdmWorkmem grant, PgAdmMode mode)
+			  PgAdmWorkmem workmem, PgAdmMode mode)
 {
 	PgAdmClaim *claim = &admission->claim;
 
 	if (mode != PGADM_MODE_ENFORCE)
 	{
-		admission->is_lowered = (grant.kind != PGADM_WORKMEM_NONE);
+		admission->is_lowered = (workmem.kind != PGADM_WORKMEM_NONE);
 		return;
 	}
 	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
-		grant = pgadm_claim_shrink(stmt, admission->memory, claim);
-	set_grant(admission, grant);
+		workmem = pgadm_claim_shrink(stmt, admission->memory, claim);
+	set_workmem(admission, workmem);
 }
 
 /*
@@ -787,26 +460,26 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 {
 	const PlannedStmt *stmt = queryDesc->plannedstmt;
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	grant = make_claim(stmt, &claim);
+	workmem = make_claim(stmt, &claim);
 	claim.ignores_memory = holds_charge();
 
 	request = make_request(mode, &claim, may_be_refused(),
-						   kind_of_query_desc(queryDesc));
+						   pgadm_statement_kind_of_query_desc(queryDesc));
 	request.plan_cost = stmt->planTree->total_cost;
 	request.query_id = stmt->queryId;
 
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
 	admit(admission, &request, true);
-	enforce_claim(admission, stmt, grant, mode);
+	enforce_claim(admission, stmt, workmem, mode);
 }
 
 /*
- * Count a statement that is exempt.
+ * Is a statement exempt?  If so, count it.
  */
 static bool
 bypasses(PgAdmCounter exemption)
@@ -819,7 +492,7 @@ bypasses(PgAdmCounter exemption)
 
 /*
  * Refuse a query before it is planned, if it would be refused afterwards
- * whatever its plan.
+ * whatever its plan is.
  */
 void
 pgadm_admission_plan(Query *query)
@@ -827,18 +500,20 @@ pgadm_admission_plan(Query *query)
 	PgAdmClaim	claim;
 	PgAdmRequest request;
 	PgAdmOutcome outcome;
+	int			statements = 0; /* only breakers ask, if one is tripped */
 
-	if (frame.depth == 0)
+	if (pgadm_nesting_is_outermost())
 		pgadm_cpu_note_activity();
 
-	if (is_out_of_scope() || frame.depth > 0 ||
+	if (is_out_of_scope() || !pgadm_nesting_is_outermost() ||
 		query->commandType == CMD_UTILITY ||
-		effective_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
+		pgadm_shared_mode() != PGADM_MODE_ENFORCE || !may_be_refused())
 		return;
 
 	pgadm_claim_before_plan(pgadm_gate_memory_capacity(), &claim);
-	request = make_request(PGADM_MODE_ENFORCE, &claim, true,
-						   kind_of_query(query));
+	if (pgadm_breakers_any_tripped())
+		statements = pgadm_statement_kind_of_query(query);
+	request = make_request(PGADM_MODE_ENFORCE, &claim, true, statements);
 	if (is_drawn(&request))
 	{
 		planned_draw.lxid = PGADM_MY_LXID;
@@ -847,7 +522,7 @@ pgadm_admission_plan(Query *query)
 
 	if (!pgadm_gate_may_refuse(&request) ||
 		session_exemption() != PGADM_NOT_EXEMPT ||
-		pgadm_exemption_query_is_light(query))
+		pgadm_exemption_may_be_of_query(query))
 		return;
 
 	join_queue();
@@ -859,8 +534,8 @@ pgadm_admission_plan(Query *query)
 }
 
 /*
- * Does a portal start, inside of an admitted statement, a cursor that may
- * outlive it?
+ * Is the active portal, inside of an admitted statement, about to start this
+ * query as a cursor, which may outlive that statement?
  */
 static bool
 is_cursor(const QueryDesc *queryDesc)
@@ -877,10 +552,10 @@ static void
 note_cursor(QueryDesc *queryDesc)
 {
 	PgAdmAdmission *admission = new_admission(queryDesc);
-	PgAdmWorkmem	grant = make_claim(queryDesc->plannedstmt, &admission->claim);
+	PgAdmWorkmem workmem = make_claim(queryDesc->plannedstmt, &admission->claim);
 
-	if (effective_mode() == PGADM_MODE_ENFORCE)
-		set_grant(admission, grant);
+	if (pgadm_shared_mode() == PGADM_MODE_ENFORCE)
+		set_workmem(admission, workmem);
 }
 
 /*
@@ -892,14 +567,15 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 {
 	PgAdmMode	mode;
 
-	if (frame.covered && MyBackendType == B_BACKEND && is_cursor(queryDesc) &&
+	if (pgadm_nesting_is_covered() && MyBackendType == B_BACKEND &&
+		is_cursor(queryDesc) &&
 		pgadm_exemption_of_plan(queryDesc->plannedstmt) == PGADM_NOT_EXEMPT)
 		note_cursor(queryDesc);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || is_out_of_scope() ||
-		is_at_commit())
+		pgadm_nesting_is_at_commit())
 		return false;
 
-	mode = effective_mode();
+	mode = pgadm_shared_mode();
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()) ||
 		bypasses(pgadm_exemption_of_plan(queryDesc->plannedstmt)))
 		return false;
@@ -929,7 +605,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	PgAdmRequest request;
 
 	request = make_request(mode, &admission->claim, false,
-						   kind_of_query_desc(queryDesc));
+						   pgadm_statement_kind_of_query_desc(queryDesc));
 	request.claim.ignores_memory = holds_charge();
 	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
 	request.query_id = queryDesc->plannedstmt->queryId;
@@ -937,7 +613,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 		request.may_wait = false;
 	if (admission->charged)
 	{
-		/* It may be as large as ever it was, so nothing is too much now. */
+		/* Its memory is still charged, and fewer workers do if there are fewer. */
 		request.claim.memory = 0;
 		request.claim.fixed_workers = false;
 		request.entry = admission->entry;
@@ -945,7 +621,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 
 	admit(admission, &request, false);
 	if (is_first)
-		enforce_claim(admission, queryDesc->plannedstmt, admission->grant, mode);
+		enforce_claim(admission, queryDesc->plannedstmt, admission->workmem, mode);
 }
 
 /*
@@ -963,28 +639,28 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 	if (queryDesc->plannedstmt->parallelModeNeeded)
 		pgadm_memory_feedback_expect_workers();
 
-	/* What was lent before the query ever ran has to be waited for. */
+	/* If its workers were lent before it ever ran, it waits to get others. */
 	if (admission->workers > 0 && pgadm_gate_has_lent(admission->entry))
 		suspend_admission(admission);
 	if (admission->workers > 0 || is_out_of_scope() ||
 		ScanDirectionIsNoMovement(direction))
 		return true;
 
-	mode = effective_mode();
+	mode = pgadm_shared_mode();
 	if (mode != PGADM_MODE_OFF)
 		resume_admission(admission, queryDesc, mode);
 	return true;
 }
 
 /*
- * All that a query will ever allocate is there: compare it with the charge.
+ * A query has allocated all that it ever will: compare that with its charge.
  */
 static void
-compare_with_truth(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
+feed_back(const PgAdmAdmission *admission, const QueryDesc *queryDesc)
 {
 	if (admission->charged && !admission->is_lowered)
 		pgadm_memory_feedback_compare(queryDesc, admission->claim.memory,
-							&admission->workers_had);
+									  &admission->workers_had);
 }
 
 /*
@@ -1008,7 +684,7 @@ pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once)
 
 	if (execute_once && admission->memory == 0)
 	{
-		compare_with_truth(admission, queryDesc);
+		feed_back(admission, queryDesc);
 		end_admission(admission);
 	}
 	else
@@ -1033,10 +709,10 @@ pgadm_admission_declared(const DeclareCursorStmt *stmt)
 }
 
 /*
- * A query's triggers are about to be run.  Returns whether it is admitted.
+ * Is a query admitted, so that its triggers pass?
  */
 bool
-pgadm_admission_finish(QueryDesc *queryDesc)
+pgadm_admission_is_admitted(const QueryDesc *queryDesc)
 {
 	return find_admission(queryDesc) != NULL;
 }
@@ -1056,7 +732,7 @@ pgadm_admission_ending(const QueryDesc *queryDesc)
 	}
 	admission = find_admission(queryDesc);
 	if (admission != NULL)
-		compare_with_truth(admission, queryDesc);
+		feed_back(admission, queryDesc);
 }
 
 /*
@@ -1072,8 +748,8 @@ pgadm_admission_end(QueryDesc *queryDesc)
 }
 
 /*
- * A resource owner is released: so are the queries started under it that
- * have not been ended properly.
+ * A resource owner is released, and with it the queries that have started
+ * under it and have not been ended.
  */
 void
 pgadm_admission_release_owner(ResourceOwner owner)
@@ -1090,107 +766,95 @@ pgadm_admission_release_owner(ResourceOwner owner)
 }
 
 /*
+ * Admit a utility command, and lower what it may take.  Unlike that of a
+ * query, its record does not go with a resource owner if that fails.
+ */
+static PgAdmWorkmemLevel
+admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request,
+			  PgAdmWorkmem workmem)
+{
+	PgAdmWorkmemLevel level;
+
+	PG_TRY();
+	{
+		admit(admission, request, true);
+		if (request->enforce)
+			set_workmem(admission, workmem);
+		level = pgadm_workmem_put_on(&admission->workmem);
+	}
+	PG_CATCH();
+	{
+		end_admission(admission);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	return level;
+}
+
+/*
  * A utility command is about to be executed: admit it, if it is one of those
  * that are.  Returns what pgadm_admission_end_utility() must be given
- * afterwards, or NULL.
+ * afterwards, with the level, or NULL.
  */
 PgAdmAdmission *
 pgadm_admission_start_utility(const PlannedStmt *pstmt,
-							  ProcessUtilityContext context)
+							  ProcessUtilityContext context,
+							  PgAdmWorkmemLevel *level)
 {
+	const Node *stmt = pstmt->utilityStmt;
 	PgAdmMode	mode;
 	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
+	PgAdmWorkmem workmem;
 	PgAdmRequest request;
 	PgAdmAdmission *admission;
 
-	if (!pgadm_utility_is_gated(pstmt->utilityStmt, context) ||
-		is_out_of_scope() || is_at_commit())
+	if (!pgadm_utility_is_gated(stmt, context) ||
+		is_out_of_scope() || pgadm_nesting_is_at_commit())
 		return NULL;
 
-	mode = effective_mode();
+	mode = pgadm_shared_mode();
 	if (mode == PGADM_MODE_OFF || bypasses(session_exemption()))
 		return NULL;
 
-	grant = pgadm_claim_of_utility(pstmt->utilityStmt, pgadm_gate_memory_capacity(),
-								   &claim);
+	workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(), &claim);
 	claim.ignores_memory = holds_charge();
 	request = make_request(mode, &claim, may_be_refused(),
-						   kind_of_utility(pstmt->utilityStmt));
+						   pgadm_statement_kind_of_utility(stmt));
 	request.query_id = pstmt->queryId;
 
 	admission = new_admission(NULL);
 	admission->claim = claim;
-	admit_utility(admission, &request);
-	if (mode == PGADM_MODE_ENFORCE)
-		set_grant(admission, grant);
+	*level = admit_utility(admission, &request, workmem);
 	return admission;
 }
 
+/*
+ * A utility command is over.  The level is what its start has set; one that is
+ * left to the abort has the number 0.
+ */
 void
-pgadm_admission_end_utility(PgAdmAdmission *admission)
+pgadm_admission_end_utility(PgAdmAdmission *admission, PgAdmWorkmemLevel level)
 {
+	PgAdmWorkmem workmem = admission->workmem;
+
+	/* The charge first: to set what was set before might fail. */
 	end_admission(admission);
+	pgadm_workmem_take_off(&workmem, level);
 }
 
 /*
- * Judge a claim that this session might make.
- */
-static void
-judge_claim(PgAdmCounter exemption, int statements, PgAdmJudgement *judgement)
-{
-	PgAdmMode	mode = effective_mode();
-	PgAdmRequest request;
-
-	judgement->memory = judgement->claim.memory;
-	judgement->workers = judgement->claim.workers;
-	judgement->bypassed = (mode == PGADM_MODE_OFF || exemption != PGADM_NOT_EXEMPT);
-	if (judgement->bypassed)
-	{
-		judgement->reason = mode == PGADM_MODE_OFF ? "mode" :
-			pgadm_exemption_name(exemption);
-		return;
-	}
-
-	/* Mode "observe" decides as "enforce" does. */
-	judgement->claim.ignores_memory = holds_charge();
-	request = make_request(PGADM_MODE_ENFORCE, &judgement->claim, may_be_refused(),
-						   statements);
-	pgadm_gate_preview(&request, &judgement->outcome);
-	judgement->memory = judgement->outcome.memory;
-	judgement->workers = judgement->outcome.workers;
-	judgement->reason = judgement->outcome.verdict == PGADM_FORCE ? "forced" :
-		pgadm_errors_reason_name(judgement->outcome.reason);
-}
-
-/*
- * What would become of a query with that plan, were it the next of this
- * session?  "into" is whether its rows go into a new relation.  Nothing is
- * charged or counted.
+ * What would become of a statement with that claim, if it were the next of
+ * this session?  Mode "observe" decides as "enforce" does.  Nothing is charged
+ * or counted.
  */
 void
-pgadm_admission_judge(const PlannedStmt *stmt, bool into,
-					  PgAdmJudgement *judgement)
+pgadm_admission_preview(const PgAdmClaim *claim, int statements,
+						PgAdmOutcome *outcome)
 {
-	PgAdmCounter exemption = session_exemption();
+	PgAdmRequest request = make_request(PGADM_MODE_ENFORCE, claim,
+										may_be_refused(), statements);
 
-	if (exemption == PGADM_NOT_EXEMPT)
-		exemption = pgadm_exemption_of_plan(stmt);
-
-	memset(judgement, 0, sizeof(*judgement));
-	judgement->grant = make_claim(stmt, &judgement->claim);
-	judge_claim(exemption, into ? PGADM_LOAD_STATEMENT_WRITE : kind_of_plan(stmt),
-				judgement);
-}
-
-/*
- * The same for a gated utility command.
- */
-void
-pgadm_admission_judge_utility(const Node *stmt, PgAdmJudgement *judgement)
-{
-	memset(judgement, 0, sizeof(*judgement));
-	judgement->grant = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
-											  &judgement->claim);
-	judge_claim(session_exemption(), kind_of_utility(stmt), judgement);
+	request.claim.ignores_memory = holds_charge();
+	pgadm_gate_preview(&request, outcome);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * admission.h
- *		The conductor: one statement's life under admission control.
+ *		The admitted queries of this backend, and its requests.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -14,48 +14,18 @@
 #define PGADM_ADMISSION_H
 
 #include "executor/execdesc.h"
-#include "claim.h"
-#include "nodes/parsenodes.h"
 #include "gate.h"
+#include "nodes/parsenodes.h"
 #include "tcop/utility.h"
 #include "utils/resowner.h"
-
-/*
- * Where in the nest of statements this backend is.
- */
-typedef struct PgAdmFrame
-{
-	int			depth;			/* statements around whatever comes next */
-	bool		covered;		/* admitted, or at commit: nested ones pass */
-	bool		planning;		/* the planner runs: nested ones pass */
-	bool		may_commit;		/* CALL or DO, which may commit inside */
-	int			trigger_depth;	/* when that began */
-	Oid			session_user;	/* of the outermost statement */
-} PgAdmFrame;
+#include "workmem.h"
 
 /* An admitted query of this backend */
 typedef struct PgAdmAdmission PgAdmAdmission;
 
-/* What would become of a query, were it the next */
-typedef struct PgAdmJudgement
-{
-	bool		bypassed;
-	const char *reason;			/* for that, or the verdict; or NULL */
-	int64		memory;			/* that it would be charged, or needs */
-	int			workers;
-	PgAdmClaim	claim;
-	PgAdmWorkmem	grant;
-	PgAdmOutcome outcome;		/* unless bypassed */
-} PgAdmJudgement;
-
-extern PgAdmFrame pgadm_admission_enter(bool covered) pg_attribute_hot;
-extern PgAdmFrame pgadm_admission_enter_utility(bool covered, const Node *stmt);
-extern PgAdmFrame pgadm_admission_enter_planner(void) pg_attribute_hot;
-extern void pgadm_admission_leave(PgAdmFrame outer) pg_attribute_hot;
-
 extern PgAdmWorkmemLevel pgadm_admission_put_on_workmem(const QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_take_off_workmem(const QueryDesc *queryDesc,
-										   PgAdmWorkmemLevel level) pg_attribute_hot;
+											 PgAdmWorkmemLevel level) pg_attribute_hot;
 
 extern void pgadm_admission_plan(Query *query) pg_attribute_hot;
 extern bool pgadm_admission_start(QueryDesc *queryDesc, int eflags) pg_attribute_hot;
@@ -63,20 +33,17 @@ extern bool pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction) p
 extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once) pg_attribute_hot;
 extern void pgadm_admission_declared(const DeclareCursorStmt *stmt);
 extern void pgadm_admission_ending(const QueryDesc *queryDesc) pg_attribute_hot;
-extern bool pgadm_admission_finish(QueryDesc *queryDesc) pg_attribute_hot;
+extern bool pgadm_admission_is_admitted(const QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 
-extern void pgadm_admission_judge(const PlannedStmt *stmt, bool into,
-								  PgAdmJudgement *judgement);
-extern void pgadm_admission_judge_utility(const Node *stmt,
-										  PgAdmJudgement *judgement);
+extern void pgadm_admission_preview(const PgAdmClaim *claim, int statements,
+									PgAdmOutcome *outcome);
 
 extern PgAdmAdmission *pgadm_admission_start_utility(const PlannedStmt *pstmt,
-													 ProcessUtilityContext context);
-extern PgAdmWorkmemLevel pgadm_admission_put_on_utility_workmem(const PgAdmAdmission *admission) pg_attribute_hot;
-extern void pgadm_admission_take_off_utility_workmem(PgAdmAdmission *admission,
-												   PgAdmWorkmemLevel level);
-extern void pgadm_admission_end_utility(PgAdmAdmission *admission);
+													 ProcessUtilityContext context,
+													 PgAdmWorkmemLevel *level);
+extern void pgadm_admission_end_utility(PgAdmAdmission *admission,
+										PgAdmWorkmemLevel level);
 
 #endif							/* PGADM_ADMISSION_H */

@@ -1,26 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * blocking.c
- *		Does this backend keep anybody waiting?
+ *		Does this backend keep another one waiting?
  *
  * A query that waits for admission already holds the locks of its parse
  * analysis, and its transaction or session may hold more.  PostgreSQL's
- * deadlock detector cannot see a wait in the admission queue, so a cycle
- * that leads through the queue would last forever.  Every such cycle has an
- * edge from somebody who waits for a lock to a queued backend that holds it,
- * and each queued backend can find that edge by looking at its own locks:
- * whoever wants a lock that conflicts with a fast-path lock has first moved
- * that into the shared table, and a virtual transaction id likewise.
+ * deadlock detector cannot see a wait in the admission queue, so a cycle that
+ * leads through the queue would last forever.  Every such cycle has an edge
+ * from a process that waits for a lock to a queued backend that holds it.
+ * Each queued backend finds that edge by looking at its own locks in the
+ * shared table: a fast-path lock, or a virtual transaction id, is moved there
+ * by the process that wants a conflicting lock, before that waits.
  *
- * A cursor keeps the buffer pinned that it was last in, and VACUUM or the
- * startup process of a standby may wait for that, with locks of their own.
- * There the edge is known at one end only: if anybody waits for a pin, whoever
- * has a cursor open may be the one waited for.  It is the same with snapshots,
- * for which a deferrable transaction and the startup process wait.
+ * A cursor keeps a buffer pinned, and VACUUM or the startup process of a
+ * standby may wait for that, with locks of their own.  Such an edge is known
+ * at one end only: if any process waits for a pin, it may wait for any backend
+ * with an open cursor.  It is the same with snapshots, for which a deferrable
+ * transaction and the startup process wait.
  *
  * Locking: takes the lock manager's partition locks, shared, one at a time,
- * and must be called without pg_admission's own lock.  What others wait for is
- * read without any lock, as pg_stat_activity does.
+ * and must be called without the admission lock.  Wait events of other
+ * processes are read without any lock, as pg_stat_activity does.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -36,10 +36,9 @@
 #include "storage/lwlock.h"
 
 /*
- * We hold this lock and somebody waits for it.  Whether the first of the
- * waiters conflicts with us or with another holder does not matter: those
- * behind a waiter wait for us as well, and admitting a query too soon costs
- * little.
+ * Does this backend hold the lock, and does any process wait for it?  A waiter
+ * may be in conflict with another holder only, but that is not told apart:
+ * admitting a query too soon costs little.
  */
 static bool
 held_and_wanted(const PROCLOCK *proclock)
@@ -49,8 +48,9 @@ held_and_wanted(const PROCLOCK *proclock)
 }
 
 /*
- * Does that process wait until nobody has a buffer pinned, or a snapshot, or
- * works with temporary files?  Whom it waits for cannot be asked.
+ * Does a process with that wait event wait until no backend has a buffer
+ * pinned, or an old snapshot, or works with temporary files?  It does not say
+ * for which backend it waits.
  */
 static bool
 waits_for_some(uint32 wait_event, bool may_pin, bool has_snapshot)
@@ -67,7 +67,7 @@ waits_for_some(uint32 wait_event, bool may_pin, bool has_snapshot)
 }
 
 /*
- * Does anybody wait like that, maybe for this backend?
+ * Does any process wait like that, maybe for this backend?
  */
 static bool
 may_be_waited_for(bool may_pin)
@@ -88,11 +88,11 @@ may_be_waited_for(bool may_pin)
 }
 
 /*
- * Does anybody wait for a lock that this backend holds, or for its snapshot, or
- * for a buffer that it may have pinned?
+ * Does another process wait for a lock that this backend holds, or for its
+ * snapshot, or for a buffer that it may have pinned?
  */
 bool
-pgadm_blocking_anybody(bool may_pin)
+pgadm_blocking_others(bool may_pin)
 {
 	if (may_be_waited_for(may_pin))
 		return true;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * blocking.h
- *		Does this backend keep anybody waiting for a lock?
+ *		Does this backend keep another one waiting?
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -13,6 +13,6 @@
 #ifndef PGADM_BLOCKING_H
 #define PGADM_BLOCKING_H
 
-extern bool pgadm_blocking_anybody(bool may_pin);
+extern bool pgadm_blocking_others(bool may_pin);
 
 #endif							/* PGADM_BLOCKING_H */

@@ -3,9 +3,9 @@
  * claim.c
  *		What a statement claims of the budget.
  *
- * The need of its plan, unless the operator's word replaces it; and no more
- * than it may take.  What lowers a claim also says how much its operators get,
- * so that the statement keeps to it.
+ * A statement claims what its plan needs, unless a setting says what it is;
+ * and no more than a statement may take.  If a claim is lowered, the work_mem
+ * is found with which the statement keeps to it.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -17,10 +17,10 @@
 #include "postgres.h"
 
 #include "claim.h"
-#include "plan_memory.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "plan_memory.h"
 #include "settings.h"
 #include "utility.h"
 
@@ -78,8 +78,9 @@ most_memory(int64 memory_total)
 }
 
 /*
- * Note what the claim has become when less is to be given.  The operator's word
- * is not replaced by an estimate, but lowered all the same.
+ * Lower a claim to the most that it may be, or to the need with the work_mem
+ * that was found for that.  A claim that a setting says is not replaced by an
+ * estimated need.
  */
 static void
 lower_claim(PgAdmClaim *claim, int64 most, int64 need)
@@ -88,25 +89,25 @@ lower_claim(PgAdmClaim *claim, int64 most, int64 need)
 }
 
 /*
- * What is the work_mem with which a plan needs at most that much?
+ * The work_mem with which a plan needs at most that much, and its need then.
  */
 static PgAdmWorkmem
 fit_plan(const PlannedStmt *stmt, int64 most, PgAdmPlanNeed *cost)
 {
 	PgAdmPlanParams params = session_params();
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	int			kb = pgadm_plan_memory_fit_work_mem(stmt, &params, most, cost);
 
 	if (kb < work_mem)
 	{
-		grant.kind = PGADM_WORKMEM_WORK_MEM;
-		grant.kb = kb;
+		workmem.kind = PGADM_WORKMEM_WORK_MEM;
+		workmem.kb = kb;
 	}
-	return grant;
+	return workmem;
 }
 
 /*
- * What a query claims whatever its plan.
+ * What a query claims whatever its plan is.
  */
 void
 pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
@@ -118,13 +119,13 @@ pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
 }
 
 /*
- * What a plan claims of a budget of that size, and what its operators are to
- * get if that is less than they would need.
+ * What a plan claims of a budget of that size.  Returns the work_mem that its
+ * operators get, if the claim is less than what they would need.
  */
 PgAdmWorkmem
 pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *claim)
 {
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	int64		most = most_memory(memory_total);
 	PgAdmPlanNeed cost;
 
@@ -143,7 +144,7 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *cla
 
 	if (claim->memory > most)
 	{
-		grant = fit_plan(stmt, most, &cost);
+		workmem = fit_plan(stmt, most, &cost);
 		lower_claim(claim, most, cost.memory);
 	}
 	if (claim->memory > 0 && pgadm_oversize == PGADM_OVERSIZE_SHRINK)
@@ -151,7 +152,7 @@ pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *cla
 		(void) fit_plan(stmt, 0, &cost);
 		claim->least_memory = Min(claim->memory, cost.memory);
 	}
-	return grant;
+	return workmem;
 }
 
 /*
@@ -168,35 +169,35 @@ pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory, PgAdmClaim *claim)
 }
 
 /*
- * The biggest operators of a plan, under this session's settings and that
- * grant.
+ * The biggest operators of a plan, under this session's settings and with that
+ * work_mem.
  */
 void
-pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant,
+pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *workmem,
 						   PgAdmPlanOperators *operators)
 {
 	PgAdmPlanParams params = session_params();
 	PgAdmPlanNeed cost;
 
-	if (grant->kind == PGADM_WORKMEM_WORK_MEM)
-		params.work_mem_kb = grant->kb;
+	if (workmem->kind == PGADM_WORKMEM_WORK_MEM)
+		params.work_mem_kb = workmem->kb;
 	pgadm_plan_memory_list_operators(stmt, &params, &cost, operators);
 }
 
 /*
- * What a utility command claims, likewise.  Those that commit inside cannot be
- * given less than the session's setting, so their claim is what that says.
+ * The same for a utility command.  One that commits inside would lose a
+ * lowered setting, so its claim is not lowered.
  */
 PgAdmWorkmem
 pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 {
 	bool		uses_memory = pgadm_utility_uses_memory(stmt);
 	int64		most = most_memory(memory_total);
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	PgAdmPlanNeed cost;
 
 	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
-							  pgadm_utility_workers(stmt), &cost);
+									 pgadm_utility_workers(stmt), &cost);
 	claim_cost(&cost, claim);
 
 	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))
@@ -205,11 +206,11 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 
 		if (kb < maintenance_work_mem)
 		{
-			grant.kind = PGADM_WORKMEM_MAINTENANCE;
-			grant.kb = (int) kb;
+			workmem.kind = PGADM_WORKMEM_MAINTENANCE;
+			workmem.kb = (int) kb;
 			cost.memory = kb * KB;
 		}
 		lower_claim(claim, most, cost.memory);
 	}
-	return grant;
+	return workmem;
 }

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *		Differences between the PostgreSQL versions we build on, and what we
- *		read of its internals.
+ *		Differences between versions of PostgreSQL, and what is read of its
+ *		internals.
  *
  * This is the only file that may test PG_VERSION_NUM.
  *
@@ -53,7 +53,7 @@
 #define PGADM_WAIT_EVENT_NEW(name)	PG_WAIT_EXTENSION
 #endif
 
-/* The id of a new LWLock tranche, whose name processes inherit by fork(). */
+/* The id of a new LWLock tranche; its name is inherited by fork(). */
 #if PG_VERSION_NUM >= 190000
 #define PGADM_LWLOCK_TRANCHE_NEW(name)	LWLockNewTrancheId(name)
 #else
@@ -76,8 +76,8 @@ pgadm_lwlock_tranche_new(const char *name)
 #endif
 
 /*
- * A value that changes whenever an LWLock is taken or released, to be compared
- * with another and nothing else: what its bits mean is for lwlock.c only.
+ * A value that changes whenever an LWLock is taken or released.  It may only
+ * be compared with another one, since its bits are lwlock.c's.
  */
 static inline uint32
 pgadm_lwlock_state(const LWLock *lock)
@@ -85,7 +85,7 @@ pgadm_lwlock_state(const LWLock *lock)
 	return pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &lock->state));
 }
 
-/* Does anybody wait for this lock?  Its partition must be locked. */
+/* Does any process wait for this lock?  Its partition must be locked. */
 static inline bool
 pgadm_lock_has_waiters(const LOCK *lock)
 {

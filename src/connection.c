@@ -3,10 +3,10 @@
  * connection.c
  *		Refuses new connections while the server is overloaded.
  *
- * This is decided once the client has authenticated, so that nobody learns
- * the server's state, or a role's exemptions, without a password; but before
- * the session has loaded anything.  The settings of its role and database are
- * not known yet, hence these limits are the server's.
+ * This is decided once the client has authenticated, so that a client without
+ * a password does not learn the server's state or a role's exemptions; but
+ * before the session has loaded anything.  The settings of its role and
+ * database are not known yet, so the limits are the server's.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -21,20 +21,21 @@
 #include "connection.h"
 #include "errors.h"
 #include "exemption.h"
-#include "miscadmin.h"
 #include "gate.h"
+#include "miscadmin.h"
 #include "replication/walsender.h"
 #include "settings.h"
 #include "shared.h"
 #include "utils/acl.h"
 
 /*
- * Superusers and the exempt roles always get in, or nobody could help.  The
- * session has no user id yet, so the catalog is asked by name.
+ * Superusers and the exempt roles always get in, since an operator must be
+ * able to help.  The session has no user id yet, so the catalog is asked by
+ * name.
  *
- * Nor does it have a database, so the memberships looked up here lack
- * pg_database_owner.  Neither we nor PostgreSQL, which both remember those of
- * one role, must take them for complete later on.
+ * The session has no database either, so the memberships looked up here lack
+ * pg_database_owner.  exemption.c and PostgreSQL both keep what was looked up
+ * for one role.  Both are made to forget it, since it is not complete.
  */
 static bool
 is_exempt(const char *role_name)
@@ -42,11 +43,13 @@ is_exempt(const char *role_name)
 	Oid			role = get_role_oid(role_name, true);
 	bool		exempt;
 
-	/* A role that does not exist will be told so. */
+	/* If the role does not exist, PostgreSQL will say so. */
 	exempt = !OidIsValid(role) || superuser_arg(role) ||
 		pgadm_exemption_of_role(role);
 
 	pgadm_exemption_forget();
+
+	/* PostgreSQL keeps one role's memberships: look up those of another one. */
 	(void) is_member_of_role_nosuper(ROLE_PG_DATABASE_OWNER, ROLE_PG_MONITOR);
 	return exempt;
 }
@@ -63,6 +66,6 @@ pgadm_connection_admit(Port *port)
 		return;
 
 	if (pgadm_gate_drops_connection(port->user_name, port->remote_host,
-									 pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
+									pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
 		pgadm_errors_raise(&outcome);
 }

@@ -6,11 +6,11 @@
  * The query is planned as EXPLAIN would plan it for the caller, and nothing of
  * it is run.  The executor is started as EXPLAIN starts it, and ended at once:
  * that is where privileges are checked.  Then the query is judged by the same
- * functions as one that really arrives, except that nothing is charged or
+ * functions as a query that really arrives, except that nothing is charged or
  * counted.
  *
- * What a command only wraps is what counts: the query of EXPLAIN ANALYZE,
- * CREATE TABLE AS, DECLARE or COPY is admitted when it starts, not the command.
+ * Of EXPLAIN ANALYZE, CREATE TABLE AS, DECLARE and COPY of a query, the query
+ * is judged: it is what would be admitted, not the command.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -22,12 +22,17 @@
 #include "postgres.h"
 
 #include "admission.h"
+#include "claim.h"
 #include "commands/defrem.h"
 #include "errors.h"
 #include "executor/executor.h"
+#include "exemption.h"
 #include "funcapi.h"
+#include "gate.h"
+#include "nesting.h"
 #include "parser/analyze.h"
 #include "shared.h"
+#include "statement.h"
 #include "tcop/tcopprot.h"
 #include "utility.h"
 #include "utils/builtins.h"
@@ -39,6 +44,18 @@ PG_FUNCTION_INFO_V1(pgadm_estimate_1_0);
 
 /* The biggest operators are shown, up to this many */
 #define MAX_OPERATORS	64
+
+/* What would become of a query, were it the next of this session */
+typedef struct Judgement
+{
+	bool		bypassed;
+	const char *reason;			/* for that, or the verdict; or NULL */
+	int64		memory;			/* that it would be charged, or needs */
+	int			workers;
+	PgAdmClaim	claim;
+	PgAdmWorkmem workmem;
+	PgAdmOutcome outcome;		/* unless bypassed */
+} Judgement;
 
 static List *wrapped_queries(Node *stmt, const char *query_string,
 							 int *cursor_options);
@@ -93,7 +110,8 @@ parse(const char *query_string)
 static List *
 analyze_and_rewrite(RawStmt *raw, const char *query_string)
 {
-	return pg_analyze_and_rewrite_withcb(raw, query_string, set_up_parser, NULL, NULL);
+	return pg_analyze_and_rewrite_withcb(raw, query_string, set_up_parser, NULL,
+										 NULL);
 }
 
 static List *
@@ -105,7 +123,7 @@ rewrite(Node *node, const char *query_string, int *cursor_options)
 	if (query->commandType == CMD_UTILITY)
 		return wrapped_queries(query->utilityStmt, query_string, cursor_options);
 
-	/* It belongs to its statement, and the rewriter scribbles on it. */
+	/* The rewriter scribbles on it, but it is a part of its statement. */
 	return pg_rewrite_query(copyObject(query));
 }
 
@@ -127,8 +145,8 @@ is_explain_analyze(const ExplainStmt *stmt)
 
 /*
  * The queries that a command hands to the executor, analyzed and rewritten; or
- * NIL if there are none.  Sets the options that they are planned with, unless
- * these are as usual.
+ * NIL if there are none.  Sets cursor_options if they are not planned with the
+ * usual ones.
  */
 static List *
 wrapped_queries(Node *stmt, const char *query_string, int *cursor_options)
@@ -179,7 +197,7 @@ makes_relation(const Node *stmt)
 }
 
 /*
- * May the caller do all that?  As EXPLAIN finds out.
+ * Raise an error if the caller may not run the query, as EXPLAIN would.
  */
 static void
 check_privileges(PlannedStmt *stmt, const char *query_string)
@@ -199,7 +217,7 @@ check_privileges(PlannedStmt *stmt, const char *query_string)
 static PlannedStmt *
 plan(Query *query, const char *query_string, int cursor_options)
 {
-	PgAdmFrame	outer = pgadm_admission_enter_planner();
+	PgAdmFrame	outer = pgadm_nesting_enter_planner();
 	PlannedStmt *stmt;
 
 	PG_TRY();
@@ -208,7 +226,7 @@ plan(Query *query, const char *query_string, int cursor_options)
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 
@@ -217,11 +235,71 @@ plan(Query *query, const char *query_string, int cursor_options)
 }
 
 /*
- * Judge queries that are run one after the other: by the one that claims most.
+ * Judge a claim, unless something makes its statement exempt.
+ */
+static void
+judge_claim(PgAdmCounter exemption, int statements, Judgement *judgement)
+{
+	PgAdmMode	mode = pgadm_shared_mode();
+	PgAdmOutcome *outcome = &judgement->outcome;
+
+	judgement->memory = judgement->claim.memory;
+	judgement->workers = judgement->claim.workers;
+	judgement->bypassed = (mode == PGADM_MODE_OFF || exemption != PGADM_NOT_EXEMPT);
+	if (judgement->bypassed)
+	{
+		judgement->reason = mode == PGADM_MODE_OFF ? "mode" :
+			pgadm_exemption_name(exemption);
+		return;
+	}
+
+	pgadm_admission_preview(&judgement->claim, statements, outcome);
+	judgement->memory = outcome->memory;
+	judgement->workers = outcome->workers;
+	judgement->reason = outcome->verdict == PGADM_FORCE ? "forced" :
+		pgadm_errors_reason_name(outcome->reason);
+}
+
+/*
+ * Judge a query with that plan.  "into" is whether its rows go into a new
+ * relation.
+ */
+static void
+judge_plan(const PlannedStmt *stmt, bool into, Judgement *judgement)
+{
+	PgAdmCounter exemption = pgadm_exemption_of_session(pgadm_nesting_session_user());
+
+	if (exemption == PGADM_NOT_EXEMPT)
+		exemption = pgadm_exemption_of_plan(stmt);
+
+	memset(judgement, 0, sizeof(*judgement));
+	judgement->workmem = pgadm_claim_of_plan(stmt, pgadm_gate_memory_capacity(),
+											 &judgement->claim);
+	judge_claim(exemption,
+				into ? PGADM_LOAD_STATEMENT_WRITE : pgadm_statement_kind_of_plan(stmt),
+				judgement);
+}
+
+/*
+ * Judge a gated utility command.
+ */
+static void
+judge_utility(const Node *stmt, Judgement *judgement)
+{
+	memset(judgement, 0, sizeof(*judgement));
+	judgement->workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(),
+												&judgement->claim);
+	judge_claim(pgadm_exemption_of_session(pgadm_nesting_session_user()),
+				pgadm_statement_kind_of_utility(stmt), judgement);
+}
+
+/*
+ * Judge queries that are run one after the other: the one that claims most
+ * memory stands for all.
  */
 static PlannedStmt *
 judge_queries(List *queries, const char *query_string, int cursor_options,
-			  bool into, PgAdmJudgement *judgement)
+			  bool into, Judgement *judgement)
 {
 	PlannedStmt *biggest = NULL;
 	ListCell   *lc;
@@ -229,13 +307,13 @@ judge_queries(List *queries, const char *query_string, int cursor_options,
 	foreach(lc, queries)
 	{
 		Query	   *query = lfirst_node(Query, lc);
-		PgAdmJudgement other;
+		Judgement other;
 		PlannedStmt *stmt;
 
 		if (query->commandType == CMD_UTILITY)
 			continue;
 		stmt = plan(query, query_string, cursor_options);
-		pgadm_admission_judge(stmt, into, &other);
+		judge_plan(stmt, into, &other);
 		if (biggest == NULL || other.claim.memory > judgement->claim.memory)
 		{
 			biggest = stmt;
@@ -249,7 +327,7 @@ judge_queries(List *queries, const char *query_string, int cursor_options,
  * Judge whatever the text contains.  Returns the plan, if there is one.
  */
 static PlannedStmt *
-judge(const char *query_string, PgAdmJudgement *judgement)
+judge(const char *query_string, Judgement *judgement)
 {
 	RawStmt    *raw = parse(query_string);
 	List	   *queries = analyze_and_rewrite(raw, query_string);
@@ -265,7 +343,7 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 
 		if (pgadm_utility_is_gated(utility, PROCESS_UTILITY_TOPLEVEL))
 		{
-			pgadm_admission_judge_utility(utility, judgement);
+			judge_utility(utility, judgement);
 			return NULL;
 		}
 		queries = wrapped_queries(utility, query_string, &cursor_options);
@@ -282,7 +360,7 @@ judge(const char *query_string, PgAdmJudgement *judgement)
 }
 
 static const char *
-verdict_name(const PgAdmJudgement *judgement)
+verdict_name(const Judgement *judgement)
 {
 	if (judgement->bypassed)
 		return "bypass";
@@ -318,24 +396,26 @@ basis_name(PgAdmPlanBasis basis)
  * The operators that make up the memory, biggest first.
  */
 static Datum
-describe_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant)
+describe_operators(const PlannedStmt *stmt, const PgAdmWorkmem *workmem)
 {
 	PgAdmPlanOperator items[MAX_OPERATORS];
 	PgAdmPlanOperators operators = {items, MAX_OPERATORS, 0};
 	StringInfoData json;
 
 	if (stmt != NULL)
-		pgadm_claim_list_operators(stmt, grant, &operators);
+		pgadm_claim_list_operators(stmt, workmem, &operators);
 
 	initStringInfo(&json);
 	appendStringInfoChar(&json, '[');
 	for (int i = 0; i < operators.count; i++)
 	{
-		appendStringInfoString(&json, i > 0 ? ", {\"operator\": " : "{\"operator\": ");
+		appendStringInfoString(&json, i > 0 ? ", " : "");
+		appendStringInfoString(&json, "{\"operator\": ");
 		escape_json(&json, items[i].name);
 		appendStringInfo(&json, ", \"memory_bytes\": " INT64_FORMAT
 						 ", \"processes\": %d, \"by\": \"%s\"",
-						 items[i].memory, items[i].processes, basis_name(items[i].basis));
+						 items[i].memory, items[i].processes,
+						 basis_name(items[i].basis));
 		if (items[i].plan_node_id >= 0)
 			appendStringInfo(&json, ", \"plan_node_id\": %d", items[i].plan_node_id);
 		appendStringInfoString(&json, ", \"keeps\": ");
@@ -354,8 +434,10 @@ Datum
 pgadm_estimate_1_0(PG_FUNCTION_ARGS)
 {
 	char	   *query_string = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	ErrorContextCallback callback = {error_context_stack, move_error_position, query_string};
-	PgAdmJudgement judgement;
+	ErrorContextCallback callback = {
+		error_context_stack, move_error_position, query_string
+	};
+	Judgement judgement;
 	PlannedStmt *stmt;
 	TupleDesc	tupdesc;
 	Datum		values[7];
@@ -379,11 +461,11 @@ pgadm_estimate_1_0(PG_FUNCTION_ARGS)
 		values[4] = CStringGetTextDatum(judgement.reason);
 	else
 		nulls[4] = true;
-	if (judgement.grant.kind != PGADM_WORKMEM_NONE)
-		values[5] = Int32GetDatum(judgement.grant.kb);
+	if (judgement.workmem.kind != PGADM_WORKMEM_NONE)
+		values[5] = Int32GetDatum(judgement.workmem.kb);
 	else
 		nulls[5] = true;
-	values[6] = describe_operators(stmt, &judgement.grant);
+	values[6] = describe_operators(stmt, &judgement.workmem);
 
 	return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exemption.h
- *		Who and what is not subject to admission.
+ *		Which roles, sessions and statements are exempt from admission.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -24,6 +24,6 @@ extern void pgadm_exemption_forget(void);
 extern PgAdmCounter pgadm_exemption_of_session(Oid session_user) pg_attribute_hot;
 extern PgAdmCounter pgadm_exemption_of_plan(const PlannedStmt *stmt) pg_attribute_hot;
 extern const char *pgadm_exemption_name(PgAdmCounter exemption);
-extern bool pgadm_exemption_query_is_light(Query *query);
+extern bool pgadm_exemption_may_be_of_query(Query *query);
 
 #endif							/* PGADM_EXEMPTION_H */

@@ -3,10 +3,10 @@
  * fault.h
  *		Errors on demand, for tests.
  *
- * Where memory could run out, or anything else fail, between a query's steps
- * through admission, a build with assertions fails if the setting
- * pg_admission.fail_at says so.  In any other build there is no such setting
- * and no such code.
+ * Between a query's steps through admission memory could run out, or anything
+ * else fail.  In a build with assertions it does, at the step that the setting
+ * pg_admission.fail_at names.  Other builds have neither the setting nor this
+ * code.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * hooks.c
- *		Where PostgreSQL calls us.
+ *		Where PostgreSQL calls pg_admission.
  *
  * Every hook calls the one that was there before it, or the standard
- * function, and leaves the decisions to others.
+ * function.  The decisions are made in other files.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -16,14 +16,15 @@
 #include "postgres.h"
 
 #include "admission.h"
+#include "capacity.h"
 #include "connection.h"
 #include "cpu.h"
 #include "errors.h"
 #include "executor/executor.h"
 #include "hooks.h"
 #include "libpq/auth.h"
-#include "capacity.h"
 #include "miscadmin.h"
+#include "nesting.h"
 #include "optimizer/planner.h"
 #include "shared.h"
 #include "storage/ipc.h"
@@ -40,6 +41,61 @@ static ExecutorEnd_hook_type prev_ExecutorEnd = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 static ClientAuthentication_hook_type prev_ClientAuthentication = NULL;
 static emit_log_hook_type prev_emit_log = NULL;
+
+/*
+ * A phase of a statement, around the call of the hook before: the frame is
+ * that of nested statements, and a lowered work_mem is in force.
+ */
+typedef struct PgAdmPhase
+{
+	PgAdmFrame	outer;
+	PgAdmWorkmemLevel level;
+	QueryDesc  *queryDesc;		/* NULL for a utility command */
+	PgAdmAdmission *command;	/* an admitted utility command, or NULL */
+} PgAdmPhase;
+
+/*
+ * A query begins a phase; nested statements pass if it is admitted.  What
+ * could fail comes first, so that nothing has been entered then.
+ */
+static inline void
+begin_query_phase(PgAdmPhase *phase, QueryDesc *queryDesc, bool admitted)
+{
+	phase->queryDesc = queryDesc;
+	phase->command = NULL;
+	phase->level = pgadm_admission_put_on_workmem(queryDesc);
+	phase->outer = pgadm_nesting_enter(admitted);
+}
+
+/*
+ * The same for a utility command, which has a single one.
+ */
+static inline void
+begin_command_phase(PgAdmPhase *phase, const PlannedStmt *pstmt,
+					ProcessUtilityContext context)
+{
+	phase->queryDesc = NULL;
+	phase->command = pgadm_admission_start_utility(pstmt, context, &phase->level);
+	phase->outer = pgadm_nesting_enter_utility(phase->command != NULL,
+											   pstmt->utilityStmt);
+}
+
+/*
+ * The phase is over.  If it ends in an error, the setting is left to the
+ * abort.
+ */
+static inline void
+end_phase(PgAdmPhase *phase, bool succeeded)
+{
+	if (!succeeded)
+		phase->level.nest_level = 0;
+
+	pgadm_nesting_leave(phase->outer);
+	if (phase->queryDesc != NULL)
+		pgadm_admission_take_off_workmem(phase->queryDesc, phase->level);
+	else if (phase->command != NULL)
+		pgadm_admission_end_utility(phase->command, phase->level);
+}
 
 static void
 shmem_request(void)
@@ -68,17 +124,18 @@ planner_entry(Query *parse, const char *query_string, int cursorOptions,
 
 	pgadm_admission_plan(parse);
 
-	outer = pgadm_admission_enter_planner();
+	outer = pgadm_nesting_enter_planner();
 	PG_TRY();
 	{
 		if (prev_planner)
 			result = prev_planner(parse, query_string, cursorOptions, boundParams);
 		else
-			result = standard_planner(parse, query_string, cursorOptions, boundParams);
+			result = standard_planner(parse, query_string, cursorOptions,
+									  boundParams);
 	}
 	PG_FINALLY();
 	{
-		pgadm_admission_leave(outer);
+		pgadm_nesting_leave(outer);
 	}
 	PG_END_TRY();
 
@@ -88,48 +145,48 @@ planner_entry(Query *parse, const char *query_string, int cursorOptions,
 static pg_attribute_hot void
 executor_start(QueryDesc *queryDesc, int eflags)
 {
-	bool		admitted = pgadm_admission_start(queryDesc, eflags);
-	PgAdmFrame	outer = pgadm_admission_enter(admitted);
-	PgAdmWorkmemLevel level;
+	PgAdmPhase	phase;
 
+	begin_query_phase(&phase, queryDesc,
+					  pgadm_admission_start(queryDesc, eflags));
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_workmem(queryDesc);
 		if (prev_ExecutorStart)
 			prev_ExecutorStart(queryDesc, eflags);
 		else
 			standard_ExecutorStart(queryDesc, eflags);
-		pgadm_admission_take_off_workmem(queryDesc, level);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		pgadm_admission_leave(outer);
+		end_phase(&phase, false);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	end_phase(&phase, true);
 }
 
 static pg_attribute_hot void
 executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 			 bool execute_once)
 {
-	bool		admitted = pgadm_admission_run(queryDesc, direction);
-	PgAdmFrame	outer = pgadm_admission_enter(admitted);
-	PgAdmWorkmemLevel level;
+	PgAdmPhase	phase;
 
+	begin_query_phase(&phase, queryDesc,
+					  pgadm_admission_run(queryDesc, direction));
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_workmem(queryDesc);
 		if (prev_ExecutorRun)
 			prev_ExecutorRun(queryDesc, direction, count, execute_once);
 		else
 			standard_ExecutorRun(queryDesc, direction, count, execute_once);
-		pgadm_admission_take_off_workmem(queryDesc, level);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		pgadm_admission_leave(outer);
+		end_phase(&phase, false);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	end_phase(&phase, true);
 
 	pgadm_admission_ran(queryDesc, execute_once);
 }
@@ -137,24 +194,23 @@ executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 static pg_attribute_hot void
 executor_finish(QueryDesc *queryDesc)
 {
-	bool		admitted = pgadm_admission_finish(queryDesc);
-	PgAdmFrame	outer = pgadm_admission_enter(admitted);
-	PgAdmWorkmemLevel level;
+	PgAdmPhase	phase;
 
+	begin_query_phase(&phase, queryDesc, pgadm_admission_is_admitted(queryDesc));
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_workmem(queryDesc);
 		if (prev_ExecutorFinish)
 			prev_ExecutorFinish(queryDesc);
 		else
 			standard_ExecutorFinish(queryDesc);
-		pgadm_admission_take_off_workmem(queryDesc, level);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		pgadm_admission_leave(outer);
+		end_phase(&phase, false);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	end_phase(&phase, true);
 }
 
 static pg_attribute_hot void
@@ -180,37 +236,33 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 {
 	DeclareCursorStmt *declare = IsA(pstmt->utilityStmt, DeclareCursorStmt) ?
 		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
-	PgAdmAdmission *admission = pgadm_admission_start_utility(pstmt, context);
-	PgAdmFrame	outer = pgadm_admission_enter_utility(admission != NULL,
-														  pstmt->utilityStmt);
-	PgAdmWorkmemLevel level;
+	PgAdmPhase	phase;
 
+	begin_command_phase(&phase, pstmt, context);
 	PG_TRY();
 	{
-		level = pgadm_admission_put_on_utility_workmem(admission);
 		if (prev_ProcessUtility)
 			prev_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 								params, queryEnv, dest, qc);
 		else
 			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 									params, queryEnv, dest, qc);
-		pgadm_admission_take_off_utility_workmem(admission, level);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		pgadm_admission_leave(outer);
-		if (admission != NULL)
-			pgadm_admission_end_utility(admission);
+		end_phase(&phase, false);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	end_phase(&phase, true);
 
-	/* Of other commands, the statement may be gone by now. */
+	/* Other commands may have freed their statement by now. */
 	if (declare != NULL)
 		pgadm_admission_declared(declare);
 }
 
 /*
- * After the locks, which others may be waiting for with their workers.
+ * After the locks: other queries may hold workers while they wait for those.
  */
 static pg_attribute_hot void
 resource_release(ResourceReleasePhase phase, bool isCommit, bool isTopLevel,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * hooks.h
- *		Where PostgreSQL calls us.
+ *		Where PostgreSQL calls pg_admission.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * lending.c
- *		Lends the workers of queries that wait for somebody else.
+ *		Lends the workers of queries that wait for something outside.
  *
  * A query that has been waiting for LEND_AFTER_MS for a lock, a buffer pin,
  * its client or a remote server uses no CPU, and what it waits for may itself
  * be waiting in the queue.  Its workers are lent to the queue, and are the
  * query's again as soon as it is seen to go on, even if that exceeds the
- * budget for a while.  Shorter waits keep their worker: those of a hot row
- * are what a small budget makes fewer.
+ * budget for a while.  In a shorter wait the worker is kept: for a hot row
+ * such waits are many, and a small budget is there to make them fewer.
  *
- * A parallel query waits if its leader waits for its parallel workers, and
- * all of those for something outside.
+ * A parallel query waits if its leader waits for its parallel workers, and all
+ * of them wait for something outside.
  *
- * Some libraries wait for a remote server without telling PostgreSQL: dblink
- * did, in older minor versions, and so does whatever a function in Perl or
- * Python connects to, or a program that COPY runs.  So a process without any
- * wait event is asked for at the kernel: if it is asleep and has not run at all
- * meanwhile, it waits as well.  A wait for a disk is none of these, and where
- * the kernel does not tell, nothing is lent.
+ * Some waits for a remote server have no wait event: those of dblink in older
+ * minor versions, of a function in Perl or Python, or of a program that COPY
+ * runs.  So if a process has no wait event, the kernel is asked: if the
+ * process is asleep and has not run at all since the last look, it waits as
+ * well.  A wait for a disk does not count.  Where the kernel does not tell,
+ * nothing is lent.
  *
  * Locking: runs in the sampler only.  What another backend waits for is read
  * from its PGPROC without a lock, as pg_stat_activity does; a stale answer is
@@ -33,8 +33,8 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "clock.h"
+#include "compat.h"
 #include "gate.h"
 #include "lending.h"
 #include "procfs.h"
@@ -49,13 +49,13 @@
 
 #define WAIT_CLASS(wait_event_info) ((wait_event_info) & 0xFF000000)
 
-/* How a backend was found in a look; in the same wait if all is the same */
+/* What a look has found of a backend: in the same wait if all is the same */
 typedef struct Sight
 {
 	pid_t		pid;
 	bool		waits;			/* for something outside */
 	uint32		wait_event;
-	int64		cpu;			/* used so far, if there is no wait event */
+	int64		cpu;			/* used so far, if it has no wait event */
 } Sight;
 
 /* Of each backend: the last look, and how long it has been like that */
@@ -68,8 +68,8 @@ static struct
 static int64 looked_at = 0;
 
 /*
- * Is that a wait for something outside of this server's CPUs and disks?  Of
- * class IPC there are two, for the remote servers of an Append and for a standby.
+ * Is that a wait for something outside of this server's CPUs and disks?  Two
+ * are of class IPC: for the remote servers of an Append, and for a standby.
  */
 static bool
 is_outside(uint32 wait_event)
@@ -90,9 +90,9 @@ is_outside(uint32 wait_event)
 }
 
 /*
- * Is a process asleep that does not say what for?  cpu is a sum that grows
- * whenever it has run, of nanoseconds and, where those are not counted, of
- * ticks.
+ * Is a process asleep, by what the kernel says?  cpu is set to a sum that
+ * grows when the process runs, of nanoseconds and, if the kernel does not
+ * count those, of ticks.
  */
 static bool
 is_asleep(pid_t pid, int64 *cpu)
@@ -154,8 +154,9 @@ look_at_process(const PgAdmBackend *backend, const PGPROC *proc, Sight *sight)
 }
 
 /*
- * Has this backend been in its wait for long?  Of locks the beginning is
- * known; of the others, that every look since has found the same.
+ * Has this backend been in its wait for long?  For a lock PostgreSQL keeps
+ * when the wait began.  Any other wait has lasted since the first of the looks
+ * that have all found the same.
  */
 static bool
 has_waited(int number, const Sight *sight, PGPROC *proc, int64 now)
@@ -199,8 +200,8 @@ look_at_entries(const PgAdmBackend *backend, bool *holds, bool *lent)
 }
 
 /*
- * Look at one backend's queries, if it has any.  Returns whether they have
- * begun to wait, but not for long enough.
+ * Look at the queries of one backend, if there are any.  Returns whether they
+ * wait, but have not done so for long enough.
  */
 static bool
 look_at_backend(int number, int64 now)
@@ -222,7 +223,7 @@ look_at_backend(int number, int64 now)
 	look_at_process(backend, proc, &sight);
 	waited = has_waited(number, &sight, proc, now);
 
-	/* Without a wait event, a new wait is all that shows it went on. */
+	/* Without a wait event, it is seen to go on by a new wait only. */
 	if (lent && (!sight.waits || (sight.wait_event == 0 && !waited)))
 		pgadm_gate_lend(number, false);
 	else if (holds && waited)
@@ -233,7 +234,7 @@ look_at_backend(int number, int64 now)
 
 /*
  * Look at every query that runs, and at every one that has lent.  Returns
- * whether to look again soon, since some may be about to lend.
+ * whether to look again soon, since some may have waited for long enough then.
  */
 bool
 pgadm_lending_look(void)

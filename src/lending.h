@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lending.h
- *		Lends the workers of queries that wait for somebody else.
+ *		Lends the workers of queries that wait for something outside.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -1588,7 +1588,7 @@ pgadm_plan_memory_is_nothing(const PlannedStmt *stmt)
 /* The need of a plan. */
 void
 pgadm_plan_memory_of_plan(const PlannedStmt *stmt, const PgAdmPlanParams *params,
-				   PgAdmPlanNeed *cost)
+						  PgAdmPlanNeed *cost)
 {
 	cost_with_work_mem(stmt, params, params->work_mem_kb, cost, NULL);
 }
@@ -1596,7 +1596,7 @@ pgadm_plan_memory_of_plan(const PlannedStmt *stmt, const PgAdmPlanParams *params
 /* The need of a plan, and the operators that make it up. */
 void
 pgadm_plan_memory_list_operators(const PlannedStmt *stmt, const PgAdmPlanParams *params,
-						  PgAdmPlanNeed *cost, PgAdmPlanOperators *operators)
+								 PgAdmPlanNeed *cost, PgAdmPlanOperators *operators)
 {
 	cost_with_work_mem(stmt, params, params->work_mem_kb, cost, operators);
 }
@@ -1617,7 +1617,7 @@ pgadm_plan_memory_list_operators(const PlannedStmt *stmt, const PgAdmPlanParams 
  */
 int
 pgadm_plan_memory_fit_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *params,
-						int64 target, PgAdmPlanNeed *cost)
+							   int64 target, PgAdmPlanNeed *cost)
 {
 	PgAdmPlanNeed need;
 	int			work_mem = params->work_mem_kb;
@@ -1664,7 +1664,7 @@ pgadm_plan_memory_fit_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *p
  */
 void
 pgadm_plan_memory_of_maintenance(int64 maintenance_work_mem_kb, int parallel_workers,
-						  PgAdmPlanNeed *cost)
+								 PgAdmPlanNeed *cost)
 {
 	memset(cost, 0, sizeof(PgAdmPlanNeed));
 	cost->workers = 1 + Max(parallel_workers, 0);

@@ -91,4 +91,13 @@ extern void pgadm_shared_request(void);
 extern void pgadm_shared_startup(void);
 extern void pgadm_shared_require(void);
 
+/*
+ * The mode of this session: its own or the server's.
+ */
+static inline PgAdmMode
+pgadm_shared_mode(void)
+{
+	return pgadm_mode_is_local ? pgadm_mode : pgadm_shared->mode;
+}
+
 #endif							/* PGADM_SHARED_H */

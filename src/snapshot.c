@@ -3,22 +3,23 @@
  * snapshot.c
  *		Gives up a query's snapshot while it waits.
  *
- * A query that waits with the snapshot it arrived with holds back vacuum,
- * and its result is as old as its wait is long.  In READ COMMITTED nobody has
- * seen anything of that snapshot yet, so it can be exchanged for a new one at
+ * A query that waits with the snapshot it arrived with holds back vacuum, and
+ * its result is as old as its wait is long.  In READ COMMITTED nothing has
+ * been read with that snapshot yet, so it can be exchanged for a new one at
  * admission, as if the query had arrived only then.
  *
- * That is safe only if nobody else has the snapshot.  It is the case where a
+ * That is safe only if the snapshot has no other user.  It has none if a
  * portal has just taken it for this one query (PortalStart() for a SELECT,
- * PortalRunMulti() for the others) and nothing else is on the stack: pushed
- * once, and registered once by the query descriptor.  Statements that a rule
- * has added share their snapshot and keep it.  A utility command has one that
- * PortalRunUtility() took; without it the portal's is made again on demand.
+ * PortalRunMulti() for others) and nothing else is on the stack: then it is
+ * pushed once, and registered once by the query descriptor.  Statements that a
+ * rule has added share their snapshot and keep it.  A utility command has the
+ * one that PortalRunUtility() took, which can be made again on demand.
  *
- * The catalog snapshot that planning has left goes too, since it would hold
- * back vacuum just as well.  Callers must make sure that they are not inside
- * any other statement: popping the snapshot of a caller that catches an error
- * of the wait would leave it without one.
+ * The catalog snapshot that planning has left is given up too, since it would
+ * hold back vacuum just as well.
+ *
+ * The statement must not be inside of any other one: a function around it that
+ * catches an error of the wait would be left without the snapshot.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -36,7 +37,7 @@
 #include "utils/snapmgr.h"
 
 /*
- * Is the active snapshot this query's, and nobody else's?
+ * Is the active snapshot this query's alone?
  */
 static bool
 is_ours_alone(const QueryDesc *queryDesc)
@@ -55,8 +56,8 @@ is_ours_alone(const QueryDesc *queryDesc)
 }
 
 /*
- * Is the active snapshot that of the utility command in the active portal,
- * and nobody else's?
+ * Is the active snapshot that of the utility command in the active portal
+ * alone?
  */
 static bool
 is_portals_alone(void)
@@ -74,9 +75,9 @@ is_portals_alone(void)
 
 /*
  * Give up the snapshot of a statement that is about to wait, if that is
- * possible: a query's, or without one a utility command's.  Returns whether it
- * was; then pgadm_snapshot_renew() must be called before the statement is
- * executed, or an error must end it.
+ * possible: that of a query, or of a utility command if there is none.  If it
+ * was given up, true is returned, and pgadm_snapshot_renew() must be called
+ * before the statement is executed, unless an error ends it.
  */
 bool
 pgadm_snapshot_give_up(QueryDesc *queryDesc)

@@ -3,11 +3,11 @@
  * utility.c
  *		Which utility commands are subject to admission.
  *
- * Those that read or write whole relations without the executor, or with
- * transactions of their own.  They are admitted once per command, before they
- * take any lock.  Commands that hand a query to the executor (CREATE TABLE AS,
- * EXPLAIN ANALYZE, EXECUTE, DECLARE, COPY of a query) are not in this table:
- * that query is admitted when it starts.
+ * These read or write whole relations without the executor, or in transactions
+ * of their own.  Such a command is admitted once, before it takes any lock.
+ * Commands that hand a query to the executor (CREATE TABLE AS, EXPLAIN
+ * ANALYZE, EXECUTE, DECLARE, COPY of a query) are not in this table: the query
+ * is admitted when it starts.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -3,21 +3,21 @@
  * workmem.c
  *		A query's lowered work_mem, put on and taken off.
  *
- * A claim that was lowered is enforced by giving the operators less, for this
- * query alone.  So the setting is changed in a GUC nest level of its own, as
- * for a function with a SET clause; not by assigning to the variable, of which
- * parallel workers would not hear.  Cursors interleave, but nest levels have to
- * be left in reverse order, so there is one around each phase of the executor
- * instead of one from start to end.  The session's own setting is in force
+ * A lowered claim is enforced by giving the operators of this query less.  So
+ * the setting is changed in a GUC nest level of its own, as for a function
+ * with a SET clause; if the variable were only assigned to, parallel workers
+ * would not hear of it.  Nest levels have to be left in reverse order, but
+ * cursors interleave.  So there is a level around each phase of the executor
+ * instead of one from start to end, and the session's own setting is in force
  * whenever this query's executor does not run.
  *
  * If a phase fails, its level is left to the abort of the transaction or
- * subtransaction, which ends it together with everything above.
+ * subtransaction, which ends it together with all levels inside.
  *
- * Somebody inside of the query may change the setting.  Then that is what
- * counts, during the rest of this query, too, and afterwards, as it would
- * without us.  A level that ends as a commit hands on what was SET in it, but not
- * what was SET LOCAL, so that is done again in the level around.
+ * A function inside of the query may change the setting.  Then the new value
+ * counts, for the rest of the query and afterwards, as it would without
+ * pg_admission.  A level that ends as a commit hands on what was SET in it,
+ * but not what was SET LOCAL, so that is done again in the level around.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -29,9 +29,9 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "workmem.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "workmem.h"
 
 static const struct
 {
@@ -58,28 +58,29 @@ set(PgAdmWorkmemKind kind, int kb, GucAction action)
  * be given when it is over, unless it ends in an error.
  */
 PgAdmWorkmemLevel
-pgadm_workmem_put_on(const PgAdmWorkmem *grant)
+pgadm_workmem_put_on(const PgAdmWorkmem *workmem)
 {
 	PgAdmWorkmemLevel level = {0};
 
 	/* It is never more than what the session itself would give. */
-	if (grant->kind == PGADM_WORKMEM_NONE || *settings[grant->kind].value <= grant->kb)
+	if (workmem->kind == PGADM_WORKMEM_NONE ||
+		*settings[workmem->kind].value <= workmem->kb)
 		return level;
 
 	level.nest_level = NewGUCNestLevel();
 	level.lxid = PGADM_MY_LXID;
-	set(grant->kind, grant->kb, GUC_ACTION_SAVE);
+	set(workmem->kind, workmem->kb, GUC_ACTION_SAVE);
 	return level;
 }
 
 /*
- * That phase is over.  A command that has committed its transaction has ended
- * the level with it.
+ * That phase is over.  If a command has committed its transaction inside, that
+ * has ended the level.
  */
 void
-pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level)
+pgadm_workmem_take_off(PgAdmWorkmem *workmem, PgAdmWorkmemLevel level)
 {
-	PgAdmWorkmemKind kind = grant->kind;
+	PgAdmWorkmemKind kind = workmem->kind;
 	int			kb;
 
 	if (level.nest_level == 0 || level.lxid != PGADM_MY_LXID)
@@ -88,9 +89,9 @@ pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level)
 	kb = *settings[kind].value;
 	AtEOXact_GUC(true, level.nest_level);
 
-	if (kb != grant->kb)
+	if (kb != workmem->kb)
 	{
-		grant->kind = PGADM_WORKMEM_NONE;
+		workmem->kind = PGADM_WORKMEM_NONE;
 		if (kb != *settings[kind].value)
 			set(kind, kb, GUC_ACTION_LOCAL);
 	}

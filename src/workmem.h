@@ -37,7 +37,7 @@ typedef struct PgAdmWorkmemLevel
 	LocalTransactionId lxid;
 } PgAdmWorkmemLevel;
 
-extern PgAdmWorkmemLevel pgadm_workmem_put_on(const PgAdmWorkmem *grant);
-extern void pgadm_workmem_take_off(PgAdmWorkmem *grant, PgAdmWorkmemLevel level);
+extern PgAdmWorkmemLevel pgadm_workmem_put_on(const PgAdmWorkmem *workmem);
+extern void pgadm_workmem_take_off(PgAdmWorkmem *workmem, PgAdmWorkmemLevel level);
 
 #endif							/* PGADM_WORKMEM_H */

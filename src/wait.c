@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * wait.c
+ *		A queued backend's wait for its turn.
+ *
+ * A waiter sleeps on its latch, which the gate sets.  By itself it looks, at
+ * intervals, whether its client is still there, and whether it keeps another
+ * backend waiting, in which case it does not wait any longer: nothing that
+ * could hang depends on a background worker.
+ *
+ * Locking: no lock is held here; the gate takes the admission lock whenever it
+ * is polled.  However the wait ends, the waiter is no longer in the queue
+ * then.
+ *
+ * Copyright (c) 2026, pg_admission contributors
+ *
+ * IDENTIFICATION
+ *	  src/wait.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "blocking.h"
+#include "clock.h"
+#include "compat.h"
+#include "fault.h"
+#include "libpq/libpq-be.h"
+#include "libpq/libpq.h"
+#include "miscadmin.h"
+#include "shared.h"
+#include "snapshot.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "wait.h"
+
+/* A waiter looks this often whether its client is still there */
+#define CLIENT_CHECK_MS		1000
+
+/*
+ * When a waiter has to do something by itself, by a clock that does not jump.
+ */
+typedef struct Alarms
+{
+	int64		began;
+	int64		check_client;
+	int64		check_locks;
+} Alarms;
+
+static int64
+us_after(int64 now, int ms)
+{
+	return now + ms * PGADM_US_PER_MS;
+}
+
+static Alarms
+set_alarms(int64 now)
+{
+	Alarms		alarms = {
+		.began = now,
+		.check_client = us_after(now, CLIENT_CHECK_MS),
+		.check_locks = us_after(now, DeadlockTimeout),
+	};
+
+	return alarms;
+}
+
+/*
+ * When has the query waited too long?  That may change while it waits.
+ */
+static int64
+time_out_at(const Alarms *alarms)
+{
+	int			ms = pgadm_queue_timeout_is_local ? pgadm_queue_timeout :
+		pgadm_gate_queue_timeout();
+
+	return ms > 0 ? us_after(alarms->began, ms) : PG_INT64_MAX;
+}
+
+/*
+ * Until the first alarm, in milliseconds.
+ */
+static long
+time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
+{
+	int64		next = Min(alarms->check_client, alarms->check_locks);
+
+	if (time_out > now)
+		next = Min(next, time_out);
+	return (long) Max(next - now + PGADM_US_PER_MS - 1, 0) / PGADM_US_PER_MS;
+}
+
+/*
+ * If it is time, look whether the client is still there.  If not, the next
+ * CHECK_FOR_INTERRUPTS() ends this backend, as if PostgreSQL had found out.
+ */
+static void
+check_client(Alarms *alarms, int64 now)
+{
+	if (now < alarms->check_client)
+		return;
+
+	alarms->check_client = us_after(now, CLIENT_CHECK_MS);
+	if (MyProcPort != NULL && WaitEventSetCanReportClosed() &&
+		!pq_check_connection())
+	{
+		ClientConnectionLost = true;
+		InterruptPending = true;
+	}
+}
+
+/*
+ * If it is time, look whether this backend keeps another one waiting.
+ */
+static bool
+blocks_others(Alarms *alarms, int64 now, bool may_pin)
+{
+	if (now < alarms->check_locks)
+		return false;
+
+	alarms->check_locks = us_after(now, DeadlockTimeout);
+	return pgadm_blocking_others(may_pin);
+}
+
+static void
+sleep_until_alarm(const Alarms *alarms, int64 time_out, int64 now)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = PGADM_WAIT_EVENT_NEW("AdmissionQueue");
+
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 time_to_sleep(alarms, time_out, now), wait_event);
+	ResetLatch(MyLatch);
+}
+
+/*
+ * Wait until the gate has decided.
+ *
+ * The latch is reset before the gate is polled, so that whatever others do
+ * after the poll ends the sleep.
+ */
+static void
+poll_until_decided(bool may_pin, PgAdmOutcome *outcome)
+{
+	Alarms		alarms = set_alarms(pgadm_clock_us());
+
+	for (;;)
+	{
+		int64		now = pgadm_clock_us();
+		int64		time_out = time_out_at(&alarms);
+
+		check_client(&alarms, now);
+
+		/* Afterwards, since that check may have reset the latch. */
+		CHECK_FOR_INTERRUPTS();
+
+		pgadm_gate_poll(pgadm_shared_mode() == PGADM_MODE_ENFORCE,
+						now >= time_out, outcome);
+		if (outcome->verdict != PGADM_QUEUE)
+			return;
+
+		PGADM_MAY_FAIL(PGADM_FAIL_WAITING);
+		if (blocks_others(&alarms, now, may_pin))
+		{
+			pgadm_gate_force(outcome);
+			return;
+		}
+		sleep_until_alarm(&alarms, time_out, now);
+	}
+}
+
+static void
+leave_queue(int code, Datum arg)
+{
+	pgadm_gate_cancel();
+}
+
+/*
+ * Wait in the queue, and leave it whatever happens.  If the process exits, the
+ * waiter must leave before the transaction is aborted, since that ends the
+ * query that the waiter may be about to resume.  PG_ENSURE_ERROR_CLEANUP
+ * provides for it, as long as nothing in here registers an exit callback of
+ * its own.
+ *
+ * Returns whether the snapshot of the statement, or of a utility command if
+ * there is no query, was given up.
+ */
+bool
+pgadm_wait_in_queue(QueryDesc *queryDesc, PgAdmWaitOptions options,
+					PgAdmOutcome *outcome)
+{
+	volatile bool gave_up = false;
+
+	PG_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
+	{
+		PGADM_MAY_FAIL(PGADM_FAIL_QUEUED);
+		if (options.may_give_up)
+			gave_up = pgadm_snapshot_give_up(queryDesc);
+		poll_until_decided(options.may_pin, outcome);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(leave_queue, (Datum) 0);
+
+	return gave_up;
+}
