@@ -84,6 +84,7 @@ static PgAdmAdmission first_admission;
 static bool first_admission_used = false;
 
 static int	nworkmems = 0;		/* of them that have a lowered work_mem */
+static int64 memory_held = 0;	/* by all of them */
 
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
@@ -142,6 +143,7 @@ exit_callback(int code, Datum arg)
 	pgadm_gate_exit();
 	dlist_init(&admissions);
 	nworkmems = 0;
+	memory_held = 0;
 }
 
 /*
@@ -272,6 +274,7 @@ end_admission(PgAdmAdmission *admission)
 		.memory = -admission->memory,
 	};
 
+	memory_held -= admission->memory;
 	if (admission->charged)
 		pgadm_gate_release(admission->entry, &change);
 	set_workmem(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
@@ -305,6 +308,7 @@ keep_charge(PgAdmAdmission *admission, const PgAdmOutcome *outcome)
 	admission->entry = outcome->entry;
 	admission->workers = outcome->workers;
 	admission->memory += outcome->memory;
+	memory_held += outcome->memory;
 	admission->over_budget = outcome->over_budget;
 	admitted_lxid = PGADM_MY_LXID;
 }
@@ -408,19 +412,13 @@ make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
 }
 
 /*
- * Does this backend hold any charge?
+ * Does this backend hold memory?  Then it must not wait for more, since others
+ * may be waiting for what it holds.
  */
 static bool
-holds_charge(void)
+holds_memory(void)
 {
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &admissions)
-	{
-		if (dlist_container(PgAdmAdmission, link, iter.cur)->charged)
-			return true;
-	}
-	return false;
+	return memory_held > 0;
 }
 
 /*
@@ -465,7 +463,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	PgAdmAdmission *admission;
 
 	workmem = make_claim(stmt, &claim);
-	claim.ignores_memory = holds_charge();
+	claim.ignores_memory = holds_memory();
 
 	request = make_request(mode, &claim, may_be_refused(),
 						   pgadm_statement_kind_of_query_desc(queryDesc));
@@ -606,7 +604,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 
 	request = make_request(mode, &admission->claim, false,
 						   pgadm_statement_kind_of_query_desc(queryDesc));
-	request.claim.ignores_memory = holds_charge();
+	request.claim.ignores_memory = holds_memory();
 	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
 	request.query_id = queryDesc->plannedstmt->queryId;
 	if (is_being_persisted(queryDesc))
@@ -818,7 +816,7 @@ pgadm_admission_start_utility(const PlannedStmt *pstmt,
 		return NULL;
 
 	workmem = pgadm_claim_of_utility(stmt, pgadm_gate_memory_capacity(), &claim);
-	claim.ignores_memory = holds_charge();
+	claim.ignores_memory = holds_memory();
 	request = make_request(mode, &claim, may_be_refused(),
 						   pgadm_statement_kind_of_utility(stmt));
 	request.query_id = pstmt->queryId;
@@ -855,6 +853,6 @@ pgadm_admission_preview(const PgAdmClaim *claim, int statements,
 	PgAdmRequest request = make_request(PGADM_MODE_ENFORCE, claim,
 										may_be_refused(), statements);
 
-	request.claim.ignores_memory = holds_charge();
+	request.claim.ignores_memory = holds_memory();
 	pgadm_gate_preview(&request, outcome);
 }

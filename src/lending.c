@@ -20,7 +20,10 @@
  * well.  A wait for a disk does not count.  Where the kernel does not tell,
  * nothing is lent.
  *
- * Locking: runs in the sampler only.  What another backend waits for is read
+ * The sampler looks.  While it is missing, the backends that wait do that
+ * instead, so that no query waits for ever for one that waits for it.
+ *
+ * Locking: each process remembers its own looks.  What another backend waits for is read
  * from its PGPROC without a lock, as pg_stat_activity does; a stale answer is
  * corrected by the next look.
  *

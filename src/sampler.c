@@ -41,6 +41,7 @@
 #include "storage/latch.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 /* Time between two looks at who waits, and if there is no reason to hurry */
 #define LOOK_MS			100
@@ -153,6 +154,8 @@ pgadm_sampler_main(Datum main_arg)
 	{
 		bool		busy = pgadm_gate_watch();
 		int64		now_us = pgadm_clock_us();
+
+		pgadm_shared->sampler.alive_at = GetCurrentTimestamp();
 
 		looks.period_ms = busy || soon ? hurry_ms : IDLE_LOOK_MS;
 		samples.period_ms = pgadm_sample_interval;

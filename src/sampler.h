@@ -13,6 +13,11 @@
 #ifndef PGADM_SAMPLER_H
 #define PGADM_SAMPLER_H
 
+#include "datatype/timestamp.h"
+
+/* A sampler that has not said for this long that it is alive, is missing */
+#define PGADM_SAMPLER_MISSING_MS	3000
+
 /*
  * The sampler, set by itself, and but for "alerted" without the lock.
  */
@@ -21,6 +26,7 @@ typedef struct PgAdmSamplerState
 	pid_t		pid;			/* 0 if there is none */
 	int			procno;
 	bool		alerted;		/* looks often, or has been told to */
+	TimestampTz alive_at;		/* when it last said so */
 } PgAdmSamplerState;
 
 extern void pgadm_sampler_register(void);

@@ -92,6 +92,18 @@ extern void pgadm_shared_startup(void);
 extern void pgadm_shared_require(void);
 
 /*
+ * Is there no sampler, or does it not run?  Then every backend does for itself
+ * what cannot wait; the rest is left undone, and fails open.
+ */
+static inline bool
+pgadm_shared_sampler_missing(TimestampTz now)
+{
+	return pgadm_shared->sampler.pid == 0 ||
+		now - pgadm_shared->sampler.alive_at >
+		PGADM_SAMPLER_MISSING_MS * INT64CONST(1000);
+}
+
+/*
  * The mode of this session: its own or the server's.
  */
 static inline PgAdmMode

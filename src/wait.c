@@ -25,6 +25,7 @@
 #include "clock.h"
 #include "compat.h"
 #include "fault.h"
+#include "lending.h"
 #include "libpq/libpq-be.h"
 #include "libpq/libpq.h"
 #include "miscadmin.h"
@@ -33,10 +34,14 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
+#include "utils/timestamp.h"
 #include "wait.h"
 
 /* A waiter looks this often whether its client is still there */
 #define CLIENT_CHECK_MS		1000
+
+/* Time between two looks at whether another query waits, too */
+#define LOOK_AGAIN_MS		100
 
 /*
  * When a waiter has to do something by itself, by a clock that does not jump.
@@ -46,6 +51,8 @@ typedef struct Alarms
 	int64		began;
 	int64		check_client;
 	int64		check_locks;
+	int64		check_holders;
+	bool		was_stuck;		/* when the holders were looked at last */
 } Alarms;
 
 static int64
@@ -61,6 +68,7 @@ set_alarms(int64 now)
 		.began = now,
 		.check_client = us_after(now, CLIENT_CHECK_MS),
 		.check_locks = us_after(now, DeadlockTimeout),
+		.check_holders = us_after(now, DeadlockTimeout),
 	};
 
 	return alarms;
@@ -86,6 +94,7 @@ time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 {
 	int64		next = Min(alarms->check_client, alarms->check_locks);
 
+	next = Min(next, alarms->check_holders);
 	if (time_out > now)
 		next = Min(next, time_out);
 	return (long) Max(next - now + PGADM_US_PER_MS - 1, 0) / PGADM_US_PER_MS;
@@ -121,6 +130,31 @@ blocks_others(Alarms *alarms, int64 now, bool may_pin)
 
 	alarms->check_locks = us_after(now, DeadlockTimeout);
 	return pgadm_blocking_others(may_pin);
+}
+
+/*
+ * If it is time, look at those that hold what the waiter waits for.  They may
+ * be waiting for it themselves; then it goes ahead, if that is still so at the
+ * next look.  Returns whether it has been admitted.
+ */
+static bool
+goes_ahead(Alarms *alarms, int64 now, PgAdmOutcome *outcome)
+{
+	bool		soon = false;
+
+	if (now < alarms->check_holders)
+		return false;
+
+	if (pgadm_shared_sampler_missing(GetCurrentTimestamp()))
+		soon = pgadm_lending_look();
+	alarms->was_stuck = pgadm_gate_unstick(alarms->was_stuck, outcome);
+	if (soon)
+		alarms->check_holders = us_after(now, LOOK_AGAIN_MS);
+	else if (alarms->was_stuck)
+		alarms->check_holders = us_after(now, Max(DeadlockTimeout / 2, 1));
+	else
+		alarms->check_holders = us_after(now, DeadlockTimeout);
+	return outcome->verdict != PGADM_QUEUE;
 }
 
 static void
@@ -168,6 +202,8 @@ poll_until_decided(bool may_pin, PgAdmOutcome *outcome)
 			pgadm_gate_force(outcome);
 			return;
 		}
+		if (goes_ahead(&alarms, now, outcome))
+			return;
 		sleep_until_alarm(&alarms, time_out, now);
 	}
 }

@@ -64,7 +64,7 @@ sub waits_for_long
 # A big claim is admitted although small ones keep coming, which suspend before
 # they end.
 {
-	my $script = tempdir() . '/small.sql';
+	my $script = PostgreSQL::Test::Utils::tempdir() . '/small.sql';
 	my ($in, $out, $err) = ('', '', '');
 	my $big = client($node, user => 'everything');
 
