@@ -509,6 +509,46 @@ test_rest_entry(void)
 	is_bool(sums_are(6, 4, 0, 51, 11), true, "one ends, the others stay idle");
 }
 
+static int
+linked(void)
+{
+	dlist_iter	iter;
+	int			n = 0;
+
+	dlist_foreach(iter, &pool.suspended)
+	{
+		if (++n > PGADM_ENTRIES_PER_BACKEND)
+			break;
+	}
+	return n;
+}
+
+/*
+ * A query of the last entry ends while others of it are suspended.
+ */
+static void
+test_rest_entry_ends(void)
+{
+	start_pool();
+	for (int i = 0; i < PGADM_REST_ENTRY; i++)
+		charge(1, 0);
+	charge(1, 10);
+	change(PGADM_REST_ENTRY, 0, -1, 0, 0);
+	for (int i = 0; i < 3; i++)
+	{
+		charge(1, 1);
+		is_int(linked(), 0, "while one of them runs, they are not suspended");
+		change(PGADM_REST_ENTRY, -1, -1, -1, 0);
+		if (!is_int(linked(), 1, "those that are left are suspended, and linked once"))
+			return;
+	}
+	note_idle(10);
+	is_bool(sums_are(5, 4, 0, 10, 10) && linked() == 0, true,
+			"they have been that before, so they are idle");
+	change(PGADM_REST_ENTRY, -1, 0, -10, 0);
+	is_bool(sums_are(4, 4, 0, 0, 0) && linked() == 0, true, "the last of them ends");
+}
+
 int
 main(void)
 {
@@ -517,5 +557,6 @@ main(void)
 	test_pool();
 	test_suspended();
 	test_rest_entry();
+	test_rest_entry_ends();
 	return done_testing();
 }
