@@ -20,7 +20,10 @@
  *
  * Later queries of transactions have priority over those that only begin, so
  * that what is begun gets done.  But when the first of the ordinary waiters has
- * been that for PATIENCE_MS, it is its turn, once for each such time.
+ * been that for PATIENCE_MS, it is overdue: it goes before those with priority,
+ * which includes that what it lacks is saved up for it.  Only those go first that
+ * were the head for a resource before this one was the first of its list, else
+ * they would have to let one ordinary waiter after the other pass.
  *
  * A waiter that was notified but does not come, because it is stopped or gets
  * no CPU, is unresponsive, and passed over until it looks for itself.  It keeps
@@ -44,6 +47,8 @@
 typedef struct Look
 {
 	int64		now_us;
+	PgAdmWaiter *overdue;		/* the ordinary waiter that is, or NULL */
+	bool		overdue_seen;	/* has it been looked at? */
 	PgAdmResources room;		/* free, and not saved up for a waiter */
 	bool		workers_awaited;	/* by a waiter further ahead, that lacks some */
 	bool		memory_awaited;
@@ -177,6 +182,67 @@ look_at_blocked(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
 }
 
 /*
+ * The first of the ordinary waiters that is there, and not kept from its turn by
+ * idle queries, if it has been that for too long.  Who takes the place of one
+ * that is not, has been the first since then as well.
+ */
+static PgAdmWaiter *
+find_overdue(PgAdmPool *pool, int64 now_us)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pool->ordinary)
+	{
+		PgAdmWaiter *waiter = dlist_container(PgAdmWaiter, link, iter.cur);
+
+		if (waiter->unresponsive || !attainable(pool, &waiter->claim))
+			continue;
+		if (pool->ordinary_head == NULL)
+			pool->ordinary_head_since = now_us;
+		pool->ordinary_head = waiter;
+		return older_than(pool->ordinary_head_since, now_us,
+						  PGADM_ORDER_PATIENCE_MS) ? waiter : NULL;
+	}
+
+	return NULL;
+}
+
+/*
+ * Does the overdue waiter go before this one?
+ */
+static bool
+overdue_goes_before(const PgAdmPool *pool, const PgAdmWaiter *waiter, const Look *look)
+{
+	return look->overdue != NULL && !look->overdue_seen &&
+		attainable(pool, &waiter->claim) &&
+		(waiter->head_since == 0 || waiter->head_since >= pool->ordinary_head_since);
+}
+
+/*
+ * It is the overdue waiter's turn.  Does it fit?  If not, save up for it.
+ */
+static bool
+look_at_overdue(PgAdmPool *pool, Look *look)
+{
+	PgAdmWaiter *waiter = look->overdue;
+
+	look->overdue_seen = true;
+	if (waiter->head_since == 0)
+		waiter->head_since = look->now_us;
+	if (pgadm_policy_fits(&waiter->claim, &pool->capacity, &look->room))
+	{
+		look->hand_off = older_than(waiter->head_since, look->now_us,
+									PGADM_ORDER_HAND_OFF_MS);
+		return true;
+	}
+
+	look->workers_awaited |= needed_workers(pool, &waiter->claim) > look->room.workers;
+	look->memory_awaited |= needed_memory(pool, &waiter->claim) > Max(look->room.memory, 0);
+	save_up(pool, waiter, &look->room);
+	return false;
+}
+
+/*
  * Look through one list for a waiter that fits.
  */
 static PgAdmWaiter *
@@ -188,8 +254,10 @@ look_through(PgAdmPool *pool, dlist_head *list, Look *look)
 	{
 		PgAdmWaiter *waiter = dlist_container(PgAdmWaiter, link, iter.cur);
 
-		if (waiter->unresponsive)
+		if (waiter->unresponsive || (look->overdue_seen && waiter == look->overdue))
 			continue;
+		if (overdue_goes_before(pool, waiter, look) && look_at_overdue(pool, look))
+			return look->overdue;
 		if (pgadm_policy_fits(&waiter->claim, &pool->capacity, &look->room))
 		{
 			note_fitting(pool, waiter, look);
@@ -207,31 +275,22 @@ look_through(PgAdmPool *pool, dlist_head *list, Look *look)
 }
 
 /*
- * Has the first of the ordinary waiters been that for too long, because others
- * had priority all the time?  Then it is its turn, if it fits.
+ * Look through both lists.  If one waits with priority, an overdue waiter may be
+ * the next only because time has passed.
  */
-static PgAdmWaiter *
-find_overdue(PgAdmPool *pool, const Look *look)
+static void
+look_through_both(PgAdmPool *pool, Look *look, PgAdmOrder *order)
 {
-	PgAdmWaiter *first;
-
-	if (dlist_is_empty(&pool->ordinary))
-		return NULL;
-
-	first = dlist_head_element(PgAdmWaiter, link, &pool->ordinary);
-	if (pool->ordinary_head != first)
-	{
-		pool->ordinary_head = first;
-		pool->ordinary_head_since = look->now_us;
-	}
-	if (dlist_is_empty(&pool->priority) || first->unresponsive ||
-		!older_than(pool->ordinary_head_since, look->now_us, PGADM_ORDER_PATIENCE_MS) ||
-		!pgadm_policy_fits(&first->claim, &pool->capacity, &look->room))
-		return NULL;
-
-	if (first->head_since == 0)
-		first->head_since = look->now_us;
-	return first;
+	look->overdue = find_overdue(pool, look->now_us);
+	order->next = look_through(pool, &pool->priority, look);
+	if (order->next == NULL && look->overdue != NULL && !look->overdue_seen &&
+		look_at_overdue(pool, look))
+		order->next = look->overdue;
+	order->overdue = order->next != NULL && order->next == look->overdue &&
+		!dlist_is_empty(&pool->priority);
+	order->priority_room = look->room;
+	if (order->next == NULL)
+		order->next = look_through(pool, &pool->ordinary, look);
 }
 
 /*
@@ -246,22 +305,9 @@ pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order)
 	look.room = pgadm_pool_room(pool);
 	order->next = NULL;
 	order->overdue = false;
-
-	if (pool->queued > 0)
-	{
-		order->next = find_overdue(pool, &look);
-		if (order->next != NULL)
-		{
-			order->overdue = true;
-			look.hand_off = older_than(order->next->head_since, now_us,
-									   PGADM_ORDER_HAND_OFF_MS);
-		}
-		else
-			order->next = look_through(pool, &pool->priority, &look);
-	}
 	order->priority_room = look.room;
-	if (pool->queued > 0 && order->next == NULL)
-		order->next = look_through(pool, &pool->ordinary, &look);
+	if (pool->queued > 0)
+		look_through_both(pool, &look, order);
 	order->room = look.room;
 	order->hand_off = look.hand_off;
 }

@@ -146,7 +146,7 @@ static const struct
 	}},
 	{"... and by one with priority", {
 		USE(2, 0), JOIN('A', 4, 0), JOIN('C', 1, 0), LOOK, AT(500), PRIORITY('B', 3, 0), LOOK,
-		AT(1000), NOBODY, ROOM(0, 100)
+		AT(1000), NOBODY, ROOM(0, 100), USE(0, 0), OVERDUE('A')
 	}},
 	{"who needs what the idle hold is passed without a bound", {
 		USE(1, 90), IDLE(60), JOIN('A', 1, 50), LOOK, AT(9000), ROOM(3, 10),
@@ -191,12 +191,47 @@ static const struct
 	}},
 	{"what those with priority may take", {
 		USE(1, 90), JOIN('A', 4, 0), LOOK, AT(500), PRIORITY_ROOM(3, 10), ROOM(3, 10),
-		PRIORITY('B', 1, 20), LOOK, AT(999), PRIORITY_ROOM(3, 10), ROOM(3, 10)
+		PRIORITY('B', 1, 20), LOOK, AT(999), PRIORITY_ROOM(3, 10), ROOM(3, 10),
+		AT(1500), PRIORITY_ROOM(0, 0)
 	}},
 	{"what is saved up for those with priority nobody may take", {
 		USE(1, 90), PRIORITY('A', 1, 50), LOOK, AT(1000), PRIORITY_ROOM(2, 0), ROOM(2, 0)
 	}},
+	{"what is saved up for others than the first, those with priority may take", {
+		USE(1, 90), JOIN('A', 1, 50), JOIN('B', 4, 0), LOOK, AT(1000),
+		PRIORITY_ROOM(2, 0), ROOM(0, 0)
+	}},
 	{"nobody waits", {USE(1, 90), NOBODY, NO_TURN, ROOM(3, 10), PRIORITY_ROOM(3, 10)}},
+	/* overdue */
+	{"the overdue one is saved up for before those with priority", {
+		USE(2, 0), JOIN('A', 4, 0), PRIORITY('B', 1, 0), LOOK, AT(999), NEXT('B'),
+		AT(1000), NOBODY, PRIORITY_ROOM(0, 100), ROOM(0, 100), LEAVE('B'),
+		PRIORITY_ROOM(0, 100), USE(0, 0), PRIORITY('B', 1, 0), OVERDUE('A')
+	}},
+	{"... but once, whatever is kept beside it", {
+		USE(1, 50), JOIN('A', 2, 60), PRIORITY('B', 1, 0), LOOK, AT(1000), NEXT('B'),
+		LEAVE('B'), PRIORITY_ROOM(1, 0), ROOM(1, 0)
+	}},
+	{"a head with priority that has been that for longer goes first", {
+		USE(2, 0), PRIORITY('A', 4, 0), LOOK, AT(100), JOIN('B', 1, 0), LOOK,
+		AT(1100), NOBODY, AT(9000), NOBODY, USE(0, 0), NEXT('A'), LEAVE('A'), NEXT('B')
+	}},
+	{"... not one that has come later", {
+		USE(4, 0), JOIN('B', 1, 0), LOOK, AT(100), PRIORITY('A', 4, 0), LOOK,
+		AT(1200), USE(2, 0), OVERDUE('B')
+	}},
+	{"... nor one that needs what the idle hold", {
+		USE(3, 90), PRIORITY('A', 1, 50), LOOK, AT(100), JOIN('B', 1, 0), PRIORITY('C', 1, 0),
+		USE(4, 90), LOOK, IDLE(60), USE(3, 90), AT(1100), OVERDUE('B')
+	}},
+	{"one that is stopped does not stop the clock of those behind it", {
+		USE(4, 0), JOIN('A', 1, 0), JOIN('B', 1, 0), PRIORITY('C', 1, 0), LOOK,
+		AT(500), STOPPED('A'), LOOK, USE(3, 0), AT(999), NEXT('C'), AT(1000), OVERDUE('B')
+	}},
+	{"nor one that needs what the idle hold", {
+		USE(4, 60), IDLE(60), JOIN('A', 1, 50), JOIN('B', 1, 0), PRIORITY('C', 1, 0), LOOK,
+		USE(3, 60), AT(999), NEXT('C'), AT(1000), OVERDUE('B')
+	}},
 };
 
 static PgAdmPool pool;
