@@ -103,23 +103,25 @@ needed_memory(const PgAdmPool *pool, const PgAdmClaim *claim)
 }
 
 /*
- * Could the claim be met if every query that is not idle ended?
- */
-static bool
-attainable(const PgAdmPool *pool, const PgAdmClaim *claim)
-{
-	int64		memory = needed_memory(pool, claim);
-
-	return memory == 0 || memory <= pool->capacity.memory - pool->usage.memory_idle;
-}
-
-/*
  * The workers that a claim has to wait for.
  */
 static int
 needed_workers(const PgAdmPool *pool, const PgAdmClaim *claim)
 {
 	return pgadm_policy_workers(claim, pool->capacity.workers);
+}
+
+/*
+ * Could the claim be met if every query that is not idle ended?  Not if it is
+ * for more workers than there are, of which a waiter need not have heard yet.
+ */
+static bool
+attainable(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	int64		memory = needed_memory(pool, claim);
+
+	return needed_workers(pool, claim) <= pool->capacity.workers &&
+		(memory == 0 || memory <= pool->capacity.memory - pool->usage.memory_idle);
 }
 
 /*

@@ -232,6 +232,11 @@ static const struct
 		USE(4, 60), IDLE(60), JOIN('A', 1, 50), JOIN('B', 1, 0), PRIORITY('C', 1, 0), LOOK,
 		USE(3, 60), AT(999), NEXT('C'), AT(1000), OVERDUE('B')
 	}},
+	/* never fits */
+	{"nobody is saved up for that would not fit into all there is", {
+		USE(2, 0), FIXED('A', 5, 0), JOIN('B', 1, 0), LOOK, AT(1000), NEXT('B'),
+		LEAVE('B'), ROOM(2, 100)
+	}},
 };
 
 static PgAdmPool pool;
