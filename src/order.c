@@ -184,12 +184,17 @@ look_at_blocked(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
 }
 
 /*
- * The first of the ordinary waiters that is there, and not kept from its turn by
- * idle queries, if it has been that for too long.  Who takes the place of one
- * that is not, has been the first since then as well.
+ * Is it not this waiter's turn, because it is not there, or has to wait for what
+ * idle queries hold?
  */
+static bool
+is_passed_over(const PgAdmPool *pool, const PgAdmWaiter *waiter)
+{
+	return waiter->unresponsive || !attainable(pool, &waiter->claim);
+}
+
 static PgAdmWaiter *
-find_overdue(PgAdmPool *pool, int64 now_us)
+first_ordinary(PgAdmPool *pool)
 {
 	dlist_iter	iter;
 
@@ -197,16 +202,34 @@ find_overdue(PgAdmPool *pool, int64 now_us)
 	{
 		PgAdmWaiter *waiter = dlist_container(PgAdmWaiter, link, iter.cur);
 
-		if (waiter->unresponsive || !attainable(pool, &waiter->claim))
-			continue;
-		if (pool->ordinary_head == NULL)
-			pool->ordinary_head_since = now_us;
-		pool->ordinary_head = waiter;
-		return older_than(pool->ordinary_head_since, now_us,
-						  PGADM_ORDER_PATIENCE_MS) ? waiter : NULL;
+		if (!is_passed_over(pool, waiter))
+			return waiter;
 	}
 
 	return NULL;
+}
+
+/*
+ * The first of the ordinary waiters whose turn it can be, if it has been that
+ * for too long.  Who takes the place of one that is passed over, has been the
+ * first since then as well, and remains it when the idle go on; so nothing that
+ * was saved up becomes free by that.
+ */
+static PgAdmWaiter *
+find_overdue(PgAdmPool *pool, int64 now_us)
+{
+	PgAdmWaiter *first = pool->ordinary_head;
+
+	if (first == NULL || is_passed_over(pool, first))
+		first = first_ordinary(pool);
+	if (first == NULL)
+		return NULL;
+
+	if (pool->ordinary_head == NULL)
+		pool->ordinary_head_since = now_us;
+	pool->ordinary_head = first;
+	return older_than(pool->ordinary_head_since, now_us,
+					  PGADM_ORDER_PATIENCE_MS) ? first : NULL;
 }
 
 /*
@@ -277,8 +300,8 @@ look_through(PgAdmPool *pool, dlist_head *list, Look *look)
 }
 
 /*
- * Look through both lists.  If one waits with priority, an overdue waiter may be
- * the next only because time has passed.
+ * Look through both lists.  If there are others that would go first, an overdue
+ * waiter may be the next only because time has passed.
  */
 static void
 look_through_both(PgAdmPool *pool, Look *look, PgAdmOrder *order)
@@ -289,7 +312,7 @@ look_through_both(PgAdmPool *pool, Look *look, PgAdmOrder *order)
 		look_at_overdue(pool, look))
 		order->next = look->overdue;
 	order->overdue = order->next != NULL && order->next == look->overdue &&
-		!dlist_is_empty(&pool->priority);
+		(!dlist_is_empty(&pool->priority) || order->next != first_ordinary(pool));
 	order->priority_room = look->room;
 	if (order->next == NULL)
 		order->next = look_through(pool, &pool->ordinary, look);
@@ -348,7 +371,22 @@ pgadm_order_turn(PgAdmPool *pool, int64 now_us, PgAdmWaiter **waiter)
 }
 
 /*
- * A waiter has come to look for itself.  Is it its turn?
+ * A waiter that was unresponsive has its place again, also at the head.
+ */
+static void
+come_back(PgAdmPool *pool, PgAdmWaiter *waiter)
+{
+	PgAdmWaiter *first;
+
+	waiter->unresponsive = false;
+	first = first_ordinary(pool);
+	if (pool->ordinary_head != NULL && first != NULL)
+		pool->ordinary_head = first;
+}
+
+/*
+ * A waiter has come to look for itself.  Is it its turn?  The caller goes on
+ * with pgadm_order_turn(), since that may change whose it is.
  */
 bool
 pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
@@ -357,7 +395,8 @@ pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
 
 	if (pool->notified == waiter)
 		pool->notified = NULL;
-	waiter->unresponsive = false;
+	if (waiter->unresponsive)
+		come_back(pool, waiter);
 	pgadm_order_look(pool, now_us, &order);
 	return order.next == waiter;
 }

@@ -232,6 +232,10 @@ static const struct
 		USE(4, 60), IDLE(60), JOIN('A', 1, 50), JOIN('B', 1, 0), PRIORITY('C', 1, 0), LOOK,
 		USE(3, 60), AT(999), NEXT('C'), AT(1000), OVERDUE('B')
 	}},
+	{"... and its place is taken until the one that took it has left", {
+		USE(2, 60), IDLE(60), JOIN('A', 1, 50), JOIN('B', 4, 0), PRIORITY('C', 1, 0), LOOK,
+		AT(1000), NOBODY, IDLE(40), NOBODY, PRIORITY_ROOM(0, 40), LEAVE('B'), NEXT('C')
+	}},
 	/* never fits */
 	{"nobody is saved up for that would not fit into all there is", {
 		USE(2, 0), FIXED('A', 5, 0), JOIN('B', 1, 0), LOOK, AT(1000), NEXT('B'),
@@ -589,6 +593,36 @@ test_rest_entry_ends(void)
 	is_bool(sums_are(4, 4, 0, 0, 0) && linked() == 0, true, "the last of them ends");
 }
 
+/*
+ * A look for whose turn it is notes first what has become idle.
+ */
+static void
+test_turn_notes_idle(void)
+{
+	PgAdmWaiter *next;
+
+	start_pool();
+	memset(waiters, 0, sizeof(waiters));
+	charge(1, 80);
+	waiters[0].claim = (PgAdmClaim) {.workers = 4,.memory = 50};
+	pgadm_order_join(&pool, &waiters[0]);
+	waiters[1].claim = (PgAdmClaim) {.workers = 1};
+	change(0, 0, -1, 0, 900);
+	pgadm_order_turn(&pool, START, &next);
+	pgadm_order_join(&pool, &waiters[1]);
+	is_int(pgadm_order_turn(&pool, START + 999 * MS, &next), PGADM_TURN_NOTIFY,
+		   "a suspended query's memory is awaited");
+	is_bool(next == &waiters[1], true, "not yet for too long");
+	pgadm_order_leave(&pool, &waiters[1]);
+	pgadm_order_join(&pool, &waiters[1]);
+	is_bool(pgadm_order_answer(&pool, &waiters[1], START + 1000 * MS), false,
+			"then workers are saved up as well");
+	is_int(pgadm_order_turn(&pool, START + 1000 * MS, &next), PGADM_TURN_NOTIFY,
+		   "but it is idle");
+	is_bool(next == &waiters[1] && sums_are(1, 0, 0, 80, 80), true,
+			"so nobody else has to wait for it");
+}
+
 int
 main(void)
 {
@@ -598,5 +632,6 @@ main(void)
 	test_suspended();
 	test_rest_entry();
 	test_rest_entry_ends();
+	test_turn_notes_idle();
 	return done_testing();
 }
