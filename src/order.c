@@ -21,7 +21,10 @@
  *
  * Later queries of transactions have priority over those that only begin, so
  * that what is begun gets done.  But when the first of the ordinary waiters has
- * been that for PATIENCE_MS, it is its turn, once for each such time.
+ * been that for PATIENCE_MS, it is overdue: it goes before those with priority,
+ * which includes that what it lacks is saved up for it.  Only those go first that
+ * were the head for a resource before this one was the first of its list, else
+ * they would have to let one ordinary waiter after the other pass.
  *
  * A waiter that was notified but does not come, because it is stopped or gets
  * no CPU, is unresponsive, and passed over until it looks for itself.  It keeps
@@ -45,6 +48,8 @@
 typedef struct Look
 {
 	int64		now_us;
+	PgAdmWaiter *overdue;		/* the ordinary waiter that is, or NULL */
+	bool		overdue_seen;	/* has it been looked at? */
 	PgAdmResources room;		/* free, and not saved up for a waiter */
 	bool		workers_awaited;	/* by a waiter further ahead, that lacks some */
 	bool		memory_awaited;
@@ -99,23 +104,25 @@ needed_memory(const PgAdmPool *pool, const PgAdmClaim *claim)
 }
 
 /*
- * Could the claim be met if every query that is not idle ended?
- */
-static bool
-attainable(const PgAdmPool *pool, const PgAdmClaim *claim)
-{
-	int64		memory = needed_memory(pool, claim);
-
-	return memory == 0 || memory <= pool->capacity.memory - pool->usage.memory_idle;
-}
-
-/*
  * The workers that a claim has to wait for.
  */
 static int
 needed_workers(const PgAdmPool *pool, const PgAdmClaim *claim)
 {
 	return pgadm_policy_workers(claim, pool->capacity.workers);
+}
+
+/*
+ * Could the claim be met if every query that is not idle ended?  Not if it is
+ * for more workers than there are, of which a waiter need not have heard yet.
+ */
+static bool
+attainable(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	int64		memory = needed_memory(pool, claim);
+
+	return needed_workers(pool, claim) <= pool->capacity.workers &&
+		(memory == 0 || memory <= pool->capacity.memory - pool->usage.memory_idle);
 }
 
 /*
@@ -178,6 +185,90 @@ look_at_blocked(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
 }
 
 /*
+ * Is it not this waiter's turn, because it is not there, or has to wait for what
+ * idle queries hold?
+ */
+static bool
+is_passed_over(const PgAdmPool *pool, const PgAdmWaiter *waiter)
+{
+	return waiter->unresponsive || !attainable(pool, &waiter->claim);
+}
+
+static PgAdmWaiter *
+first_ordinary(PgAdmPool *pool)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pool->ordinary)
+	{
+		PgAdmWaiter *waiter = dlist_container(PgAdmWaiter, link, iter.cur);
+
+		if (!is_passed_over(pool, waiter))
+			return waiter;
+	}
+
+	return NULL;
+}
+
+/*
+ * The first of the ordinary waiters whose turn it can be, if it has been that
+ * for too long.  Who takes the place of one that is passed over, has been the
+ * first since then as well, and remains it when the idle go on; so nothing that
+ * was saved up becomes free by that.
+ */
+static PgAdmWaiter *
+find_overdue(PgAdmPool *pool, int64 now_us)
+{
+	PgAdmWaiter *first = pool->ordinary_head;
+
+	if (first == NULL || is_passed_over(pool, first))
+		first = first_ordinary(pool);
+	if (first == NULL)
+		return NULL;
+
+	if (pool->ordinary_head == NULL)
+		pool->ordinary_head_since = now_us;
+	pool->ordinary_head = first;
+	return older_than(pool->ordinary_head_since, now_us,
+					  PGADM_ORDER_PATIENCE_MS) ? first : NULL;
+}
+
+/*
+ * Does the overdue waiter go before this one?
+ */
+static bool
+overdue_goes_before(const PgAdmPool *pool, const PgAdmWaiter *waiter, const Look *look)
+{
+	return look->overdue != NULL && !look->overdue_seen &&
+		attainable(pool, &waiter->claim) &&
+		(waiter->head_since == 0 || waiter->head_since >= pool->ordinary_head_since);
+}
+
+/*
+ * It is the overdue waiter's turn.  Does it fit?  If not, save up for it.
+ */
+static bool
+look_at_overdue(PgAdmPool *pool, Look *look)
+{
+	PgAdmWaiter *waiter = look->overdue;
+
+	look->overdue_seen = true;
+	if (waiter->head_since == 0)
+		waiter->head_since = look->now_us;
+	if (pgadm_policy_fits(&waiter->claim, &pool->capacity, &look->room))
+	{
+		look->hand_off = older_than(waiter->head_since, look->now_us,
+									PGADM_ORDER_HAND_OFF_MS);
+		return true;
+	}
+
+	look->workers_awaited |= needed_workers(pool, &waiter->claim) > look->room.workers;
+	look->memory_awaited |= needed_memory(pool, &waiter->claim) > Max(look->room.memory, 0);
+	save_up(pool, waiter, &look->room);
+	return false;
+}
+
+/*
  * Look through one list for a waiter that fits.
  */
 static PgAdmWaiter *
@@ -189,8 +280,10 @@ look_through(PgAdmPool *pool, dlist_head *list, Look *look)
 	{
 		PgAdmWaiter *waiter = dlist_container(PgAdmWaiter, link, iter.cur);
 
-		if (waiter->unresponsive)
+		if (waiter->unresponsive || (look->overdue_seen && waiter == look->overdue))
 			continue;
+		if (overdue_goes_before(pool, waiter, look) && look_at_overdue(pool, look))
+			return look->overdue;
 		if (pgadm_policy_fits(&waiter->claim, &pool->capacity, &look->room))
 		{
 			note_fitting(pool, waiter, look);
@@ -208,31 +301,22 @@ look_through(PgAdmPool *pool, dlist_head *list, Look *look)
 }
 
 /*
- * Has the first of the ordinary waiters been that for too long, because others
- * had priority all the time?  Then it is its turn, if it fits.
+ * Look through both lists.  If there are others that would go first, an overdue
+ * waiter may be the next only because time has passed.
  */
-static PgAdmWaiter *
-find_overdue(PgAdmPool *pool, const Look *look)
+static void
+look_through_both(PgAdmPool *pool, Look *look, PgAdmOrder *order)
 {
-	PgAdmWaiter *first;
-
-	if (dlist_is_empty(&pool->ordinary))
-		return NULL;
-
-	first = dlist_head_element(PgAdmWaiter, link, &pool->ordinary);
-	if (pool->ordinary_head != first)
-	{
-		pool->ordinary_head = first;
-		pool->ordinary_head_since = look->now_us;
-	}
-	if (dlist_is_empty(&pool->priority) || first->unresponsive ||
-		!older_than(pool->ordinary_head_since, look->now_us, PGADM_ORDER_PATIENCE_MS) ||
-		!pgadm_policy_fits(&first->claim, &pool->capacity, &look->room))
-		return NULL;
-
-	if (first->head_since == 0)
-		first->head_since = look->now_us;
-	return first;
+	look->overdue = find_overdue(pool, look->now_us);
+	order->next = look_through(pool, &pool->priority, look);
+	if (order->next == NULL && look->overdue != NULL && !look->overdue_seen &&
+		look_at_overdue(pool, look))
+		order->next = look->overdue;
+	order->overdue = order->next != NULL && order->next == look->overdue &&
+		(!dlist_is_empty(&pool->priority) || order->next != first_ordinary(pool));
+	order->priority_room = look->room;
+	if (order->next == NULL)
+		order->next = look_through(pool, &pool->ordinary, look);
 }
 
 /*
@@ -247,22 +331,9 @@ pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order)
 	look.room = pgadm_pool_room(pool);
 	order->next = NULL;
 	order->overdue = false;
-
-	if (pool->queued > 0)
-	{
-		order->next = find_overdue(pool, &look);
-		if (order->next != NULL)
-		{
-			order->overdue = true;
-			look.hand_off = older_than(order->next->head_since, now_us,
-									   PGADM_ORDER_HAND_OFF_MS);
-		}
-		else
-			order->next = look_through(pool, &pool->priority, &look);
-	}
 	order->priority_room = look.room;
-	if (pool->queued > 0 && order->next == NULL)
-		order->next = look_through(pool, &pool->ordinary, &look);
+	if (pool->queued > 0)
+		look_through_both(pool, &look, order);
 	order->room = look.room;
 	order->hand_off = look.hand_off;
 }
@@ -301,7 +372,22 @@ pgadm_order_turn(PgAdmPool *pool, int64 now_us, PgAdmWaiter **waiter)
 }
 
 /*
- * A waiter has come to look for itself.  Is it its turn?
+ * A waiter that was unresponsive has its place again, also at the head.
+ */
+static void
+come_back(PgAdmPool *pool, PgAdmWaiter *waiter)
+{
+	PgAdmWaiter *first;
+
+	waiter->unresponsive = false;
+	first = first_ordinary(pool);
+	if (pool->ordinary_head != NULL && first != NULL)
+		pool->ordinary_head = first;
+}
+
+/*
+ * A waiter has come to look for itself.  Is it its turn?  The caller goes on
+ * with pgadm_order_turn(), since that may change whose it is.
  */
 bool
 pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
@@ -310,7 +396,8 @@ pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
 
 	if (pool->notified == waiter)
 		pool->notified = NULL;
-	waiter->unresponsive = false;
+	if (waiter->unresponsive)
+		come_back(pool, waiter);
 	pgadm_order_look(pool, now_us, &order);
 	return order.next == waiter;
 }

@@ -112,7 +112,8 @@ pgadm_pool_charge(PgAdmPool *pool, PgAdmHoldings *holdings, const PgAdmEntry *qu
 
 /*
  * An entry that is suspended with memory is linked into its pool, until it runs
- * again, ends, or is idle.
+ * again, ends, or is idle.  Without a time, since one of several queries has
+ * ended, the others have been suspended before, so they are taken to be old.
  */
 static void
 link_suspended(PgAdmPool *pool, PgAdmEntry *entry, PgAdmSuspended *suspended,
@@ -131,14 +132,14 @@ link_suspended(PgAdmPool *pool, PgAdmEntry *entry, PgAdmSuspended *suspended,
 	else if (!entry->idle && suspended->since == 0)
 	{
 		suspended->entry = entry;
-		suspended->since = now_us;
+		suspended->since = Max(now_us, 1);	/* 0 would be not linked */
 		dlist_push_tail(&pool->suspended, &suspended->link);
 	}
 }
 
 /*
- * Change what a backend's query holds.  now_us is needed only if the query may
- * be suspended by that.
+ * Change what a backend's query holds.  now_us may be 0 unless the query is
+ * suspended by that.
  */
 void
 pgadm_pool_change(PgAdmPool *pool, PgAdmHoldings *holdings, int i,
