@@ -13,6 +13,7 @@ OBJS = \
 	src/cpu.o \
 	src/exemption.o \
 	src/blocking.o \
+	src/breaker_functions.o \
 	src/breakers.o \
 	src/capacity.o \
 	src/cgroup.o \
@@ -24,6 +25,7 @@ OBJS = \
 	src/lending.o \
 	src/load.o \
 	src/memory_feedback.o \
+	src/monitors.o \
 	src/order.o \
 	src/pg_admission.o \
 	src/plan_memory.o \

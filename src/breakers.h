@@ -15,8 +15,9 @@
 
 #include "load.h"
 
-/* Circuit breakers: the built-in ones, other extensions', the operator's */
+/* The built-in ones come first */
 #define PGADM_MAX_BREAKERS		32
+#define PGADM_BUILT_IN_BREAKERS	3
 #define PGADM_BREAKER_REASON	256
 
 typedef enum PgAdmBreakerKind
@@ -40,6 +41,24 @@ typedef struct PgAdmBreaker
 	int			encoding;		/* of the reason */
 } PgAdmBreaker;
 
+/* What a breaker whose value is sampled is told */
+typedef struct PgAdmBreakerInput
+{
+	double		threshold;
+	int			statements;
+	bool		warn_only;
+	PgAdmLoadValue value;
+} PgAdmBreakerInput;
+
+/* What comes of tripping or clearing a breaker by hand */
+typedef enum PgAdmByHand
+{
+	PGADM_BY_HAND_DONE,
+	PGADM_BY_HAND_NO_PLACE,		/* for another one */
+	PGADM_BY_HAND_BUILT_IN,
+	PGADM_BY_HAND_MONITOR,		/* another extension's */
+} PgAdmByHand;
+
 /* A breaker that refused a query */
 typedef struct PgAdmTripped
 {
@@ -49,20 +68,33 @@ typedef struct PgAdmTripped
 	char		reason[PGADM_BREAKER_REASON];
 } PgAdmTripped;
 
-/* A look without the lock */
+/* Without the lock */
 extern bool pgadm_breakers_any_tripped(void) pg_attribute_hot;
+extern bool pgadm_breakers_may_expire(int place);
+extern bool pgadm_breakers_is_built_in(const char *name);
+extern PgAdmBreakerInput pgadm_breakers_built_in_input(int place,
+													   const PgAdmLoadSample *sample);
 
-/* The caller holds the admission lock */
-extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count) pg_attribute_hot;
+/* The caller holds the admission lock, or has a copy of the breaker */
 extern bool pgadm_breakers_is_tripped(const PgAdmBreaker *breaker,
 									  int statements, bool fresh,
 									  TimestampTz now);
-extern const PgAdmTripped *pgadm_breakers_describe(int statements,
-												   TimestampTz now, int *n);
 extern void pgadm_breakers_copy_reason(const PgAdmBreaker *breaker, char *copy);
 
-/* The sampler's part */
-extern void pgadm_breakers_start(void);
-extern void pgadm_breakers_update(const PgAdmLoadSample *sample, TimestampTz now);
+/* The caller holds the admission lock */
+extern bool pgadm_breakers_refuse(int statements, TimestampTz now, bool count) pg_attribute_hot;
+extern const PgAdmTripped *pgadm_breakers_describe(int statements,
+												   TimestampTz now, int *n);
+extern void pgadm_breakers_set_up_built_in(void);
+extern int	pgadm_breakers_set_up_monitor(const char *name);
+extern PgAdmLoadEvent pgadm_breakers_update(int place,
+											const PgAdmBreakerInput *input,
+											TimestampTz now, PgAdmBreaker *copy);
+extern PgAdmLoadEvent pgadm_breakers_expire(int place, TimestampTz now,
+											PgAdmBreaker *copy);
+extern PgAdmByHand pgadm_breakers_trip(const char *name, const char *reason,
+									   TimestampTz expires_at, TimestampTz now);
+extern PgAdmByHand pgadm_breakers_clear(const char *name, TimestampTz now,
+										bool *was_tripped);
 
 #endif							/* PGADM_BREAKERS_H */

@@ -19,10 +19,10 @@
  */
 #include "postgres.h"
 
-#include "breakers.h"
 #include "cgroup.h"
 #include "clock.h"
 #include "cpu.h"
+#include "monitors.h"
 #include "procfs.h"
 #include "sample.h"
 #include "settings.h"
@@ -198,7 +198,7 @@ pgadm_sample_start(void)
 {
 	pgadm_cgroup_init(&cgroups, PGADM_PROCFS_HERE);
 	last_throttled = pgadm_stats_get(PGADM_THROTTLED);
-	pgadm_breakers_start();
+	pgadm_monitors_start();
 }
 
 /*
@@ -222,7 +222,7 @@ pgadm_sample_take(bool saturated)
 	sample_rates(sample.sampled_at, saturated);
 
 	publish(&sample);
-	pgadm_breakers_update(&sample, sample.sampled_at);
+	pgadm_monitors_update(&sample, sample.sampled_at);
 	pgadm_warnings_update(&sample, newly_throttled(&sample), consumers);
 }
 
@@ -237,5 +237,5 @@ pgadm_sample_apply_settings(void)
 
 	pgadm_cgroup_init(&cgroups, PGADM_PROCFS_HERE);
 	if (sample.sampled_at != 0)
-		pgadm_breakers_update(&sample, GetCurrentTimestamp());
+		pgadm_monitors_update(&sample, GetCurrentTimestamp());
 }
