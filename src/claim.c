@@ -3,9 +3,9 @@
  * claim.c
  *		What a statement claims of the budget.
  *
- * The need of its plan, unless the operator's word replaces it; and no more
- * than it may take.  What lowers a claim also says how much its operators get,
- * so that the statement keeps to it.
+ * That is what its plan needs, unless pg_admission.query_memory and query_workers
+ * replace that, and no more than the session allows.  A function that lowers a
+ * claim also returns the work_mem with which the plan needs no more than that.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -43,7 +43,7 @@ session_params(void)
 }
 
 /*
- * A claim for that cost, under this session's settings.
+ * A claim for that need, under this session's settings.
  */
 static pg_attribute_hot void
 claim_cost(const PgAdmPlanNeed *cost, PgAdmClaim *claim)
@@ -78,8 +78,9 @@ most_memory(int64 memory_total)
 }
 
 /*
- * Note what the claim has become when less is to be given.  The operator's word
- * is not replaced by an estimate, but lowered all the same.
+ * Lower a claim to what the plan needs with less work_mem.  A claim that
+ * pg_admission.query_memory sets is not replaced by an estimate, but lowered to
+ * the most that is allowed.
  */
 static void
 lower_claim(PgAdmClaim *claim, int64 most, int64 need)
@@ -94,7 +95,7 @@ static PgAdmWorkmem
 fit_plan(const PlannedStmt *stmt, int64 most, PgAdmPlanNeed *cost)
 {
 	PgAdmPlanParams params = session_params();
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem grant = {PGADM_WORKMEM_NONE};
 	int			kb = pgadm_plan_memory_fit_work_mem(stmt, &params, most, cost);
 
 	if (kb < work_mem)
@@ -118,13 +119,13 @@ pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim)
 }
 
 /*
- * What a plan claims of a budget of that size, and what its operators are to
- * get if that is less than they would need.
+ * What a plan claims of a budget of that size.  Returns the work_mem that its
+ * operators get, if that is less than the session's.
  */
 PgAdmWorkmem
 pgadm_claim_of_plan(const PlannedStmt *stmt, int64 memory_total, PgAdmClaim *claim)
 {
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem grant = {PGADM_WORKMEM_NONE};
 	int64		most = most_memory(memory_total);
 	PgAdmPlanNeed cost;
 
@@ -184,19 +185,19 @@ pgadm_claim_list_operators(const PlannedStmt *stmt, const PgAdmWorkmem *grant,
 }
 
 /*
- * What a utility command claims, likewise.  Those that commit inside cannot be
- * given less than the session's setting, so their claim is what that says.
+ * What a utility command claims, likewise.  A command that commits inside cannot
+ * be given less than the session's maintenance_work_mem, so it claims that.
  */
 PgAdmWorkmem
 pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 {
 	bool		uses_memory = pgadm_utility_uses_memory(stmt);
 	int64		most = most_memory(memory_total);
-	PgAdmWorkmem	grant = {PGADM_WORKMEM_NONE};
+	PgAdmWorkmem grant = {PGADM_WORKMEM_NONE};
 	PgAdmPlanNeed cost;
 
 	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
-							  pgadm_utility_workers(stmt), &cost);
+									 pgadm_utility_workers(stmt), &cost);
 	claim_cost(&cost, claim);
 
 	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))

@@ -19,13 +19,13 @@
 
 extern void pgadm_claim_before_plan(int64 memory_total, PgAdmClaim *claim);
 extern PgAdmWorkmem pgadm_claim_of_plan(const PlannedStmt *stmt,
-									  int64 memory_total, PgAdmClaim *claim) pg_attribute_hot;
+										int64 memory_total, PgAdmClaim *claim) pg_attribute_hot;
 extern PgAdmWorkmem pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory,
-									 PgAdmClaim *claim);
+									   PgAdmClaim *claim);
 extern void pgadm_claim_list_operators(const PlannedStmt *stmt,
 									   const PgAdmWorkmem *grant,
 									   PgAdmPlanOperators *operators);
 extern PgAdmWorkmem pgadm_claim_of_utility(const Node *stmt, int64 memory_total,
-										 PgAdmClaim *claim);
+										   PgAdmClaim *claim);
 
 #endif							/* PGADM_CLAIM_H */

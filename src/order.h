@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * order.h
- *		Who is next: the order in which a pool's waiters are admitted.
+ *		The order in which a pool's waiters are admitted.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -4,7 +4,7 @@
  *		What a plan can take: PlannedStmt -> workers and memory.
  *
  * Pure: reads the plan and its arguments, nothing else, and changes nothing.
- * See cost.c for what is charged and why.
+ * See plan_memory.c for what is charged and why.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -75,17 +75,17 @@ typedef struct PgAdmPlanOperators
 
 extern bool pgadm_plan_memory_is_nothing(const PlannedStmt *stmt) pg_attribute_hot;
 extern void pgadm_plan_memory_of_plan(const PlannedStmt *stmt,
-							   const PgAdmPlanParams *params,
-							   PgAdmPlanNeed *cost);
-extern void pgadm_plan_memory_list_operators(const PlannedStmt *stmt,
 									  const PgAdmPlanParams *params,
-									  PgAdmPlanNeed *cost,
-									  PgAdmPlanOperators *operators);
-extern int	pgadm_plan_memory_fit_work_mem(const PlannedStmt *stmt,
-									const PgAdmPlanParams *params,
-									int64 target, PgAdmPlanNeed *cost);
-extern void pgadm_plan_memory_of_maintenance(int64 maintenance_work_mem_kb,
-									  int parallel_workers,
 									  PgAdmPlanNeed *cost);
+extern void pgadm_plan_memory_list_operators(const PlannedStmt *stmt,
+											 const PgAdmPlanParams *params,
+											 PgAdmPlanNeed *cost,
+											 PgAdmPlanOperators *operators);
+extern int	pgadm_plan_memory_fit_work_mem(const PlannedStmt *stmt,
+										   const PgAdmPlanParams *params,
+										   int64 target, PgAdmPlanNeed *cost);
+extern void pgadm_plan_memory_of_maintenance(int64 maintenance_work_mem_kb,
+											 int parallel_workers,
+											 PgAdmPlanNeed *cost);
 
 #endif							/* PGADM_PLAN_MEMORY_H */
