@@ -30,12 +30,13 @@
 /* What a product of fractions may be too large by, before it is rounded up */
 #define ROUNDING_ERROR	1e-9
 
-/* Places in the queue, if that is left to the system */
+/* Places in the queue for each worker, if queue_capacity is -1 */
 #define QUEUED_PER_WORKER	4
 
 /*
- * The CPUs that this server may use.  If they cannot be told, and never could,
- * take those that are online: too many is better than to throttle for no reason.
+ * The CPUs that this server may use.  When they cannot be determined, they are
+ * what they were last; when they never could, all that are online, since it is
+ * better to assume too many than to throttle for no reason.
  */
 static double
 detect_cores(const PgAdmCgroups *cgroups)
@@ -54,8 +55,8 @@ detect_cores(const PgAdmCgroups *cgroups)
 }
 
 /*
- * The memory that this server may use for its processes, in bytes.  If it
- * cannot be told, and never could, there is no limit.
+ * The memory that this server may use for its processes, in bytes.  When it
+ * cannot be determined, it is what it was last; when it never could, unlimited.
  */
 static int64
 detect_memory(const PgAdmCgroups *cgroups)
@@ -109,7 +110,7 @@ make_rules(int workers)
 }
 
 /*
- * The mode, a single word that only this process writes.
+ * Publish the mode, a single word that only this process writes.
  */
 static void
 publish_mode(void)

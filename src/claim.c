@@ -43,7 +43,7 @@ session_params(void)
 }
 
 /*
- * A claim for that cost, under this session's settings.
+ * A claim for that need, under this session's settings.
  */
 static pg_attribute_hot void
 claim_cost(const PgAdmPlanNeed *cost, PgAdmClaim *claim)

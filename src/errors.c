@@ -5,13 +5,13 @@
  *
  * Ten thousand refusals a second must not become as many lines in the server
  * log.  Unless pg_admission.log_rejections is "all", the log hook keeps them
- * out of it; they are recognised by a text domain of their own, so that an
- * error with the same SQLSTATE raised by somebody else is logged as ever.
- * What was kept out is owed to the log: it is paid with a summary, at most
- * one per log_interval, by the next query that is refused or by the sampler.
+ * out of it.  The hook recognises them by a text domain of their own, so that
+ * any other error with the same SQLSTATE is logged as ever.  What was kept out is
+ * owed to the log: the next query that is refused, or the sampler, pays it with a
+ * summary, of which there is at most one per log_interval.
  *
- * Locking: none.  The debt is atomic, and whoever moves the time of the last
- * summary forward writes the next.
+ * Locking: none.  The debt is atomic, and the process that moves the time of the
+ * last summary forward writes the next.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -117,8 +117,8 @@ detail_sentence(const PgAdmOutcome *outcome)
 }
 
 /*
- * When those that wait now will have been served, in milliseconds; 0 if that
- * is unknown, or is not what the query was refused for.
+ * In how many milliseconds the queries that wait now will have been served; 0 if
+ * that is unknown, or if the query was not refused because of the queue.
  */
 static int
 retry_after(const PgAdmOutcome *outcome)
@@ -130,7 +130,7 @@ retry_after(const PgAdmOutcome *outcome)
 }
 
 /*
- * The query, or a connection, could be admitted at another time.
+ * Refuse a query, or a connection, that could be admitted at another time.
  */
 static void
 raise_overloaded(int elevel, const PgAdmOutcome *outcome)
@@ -156,7 +156,7 @@ raise_overloaded(int elevel, const PgAdmOutcome *outcome)
 }
 
 /*
- * The query could never be admitted.
+ * Refuse a query that could never be admitted.
  */
 static void
 raise_exceeds_budget(const PgAdmOutcome *outcome)
@@ -191,10 +191,10 @@ owes_any(PgAdmLogDebt *debt)
 }
 
 /*
- * Write a summary of the refusals that the log has not been told of, unless
- * the last one was a short time ago; if that is in the future, the clock has
- * been set back.  It is about other sessions as well, so
- * it is not for the eyes of this one's client.
+ * Write a summary of the refusals that the log has not been told of, unless the
+ * last summary was written a short time ago.  A last summary in the future means
+ * that the clock has been set back.  The summary is about other sessions as well,
+ * so it is not sent to this session's client.
  */
 void
 pgadm_errors_log_summary(void)
@@ -255,7 +255,7 @@ pgadm_errors_raise(const PgAdmOutcome *outcome)
 }
 
 /*
- * Keep our own errors out of the server log, unless it is to have them all.
+ * Keep our own errors out of the server log, unless the setting is "all".
  */
 void
 pgadm_errors_filter_log(ErrorData *edata)

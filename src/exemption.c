@@ -167,19 +167,5 @@ pgadm_exemption_may_be_of_query(Query *query)
 const char *
 pgadm_exemption_name(PgAdmCounter exemption)
 {
-	switch (exemption)
-	{
-		case PGADM_BYPASSED_SUPERUSER:
-			return "superuser";
-		case PGADM_BYPASSED_ROLE:
-			return "role";
-		case PGADM_BYPASSED_SETTING:
-			return "setting";
-		case PGADM_BYPASSED_COST:
-			return "cost";
-		case PGADM_BYPASSED_NO_RELATION:
-			return "no_relation";
-		default:
-			return NULL;
-	}
+	return pgadm_stats_exemption(exemption);
 }

@@ -324,7 +324,9 @@ hand_off(PgAdmWaiter *waiter, TimestampTz now)
 
 /*
  * Something of a pool may have become free: let the next in turn have it.  One
- * place is kept for the sampler.
+ * place is kept for the sampler.  If more waiters are to be woken than there are
+ * places, the last of them is only notified, and goes on with the others when
+ * it comes.
  */
 static void
 dispatch(PgAdmPool *pool, Wakeups *wakeups, TimestampTz now)
@@ -334,10 +336,14 @@ dispatch(PgAdmPool *pool, Wakeups *wakeups, TimestampTz now)
 
 	while (wakeups->n < MAX_WAKEUPS - 1)
 	{
-		turn = pgadm_order_turn(pool, pgadm_clock_us(), &waiter);
+		int64		now_us = pgadm_clock_us();
+
+		turn = pgadm_order_turn(pool, now_us, &waiter);
 		if (turn == PGADM_TURN_NONE)
 			break;
-		if (turn == PGADM_TURN_HAND_OFF)
+		if (turn == PGADM_TURN_HAND_OFF && wakeups->n == MAX_WAKEUPS - 2)
+			pgadm_order_notify(pool, waiter, now_us);
+		else if (turn == PGADM_TURN_HAND_OFF)
 			hand_off(waiter, now);
 		wakeups->procno[wakeups->n++] = number_of(waiter);
 	}
@@ -386,8 +392,9 @@ lend_all(PgAdmHoldings *holdings, Wakeups *wakeups, TimestampTz now)
 }
 
 /*
- * Put this backend into the queue.  What it has admitted already, portals that
- * are bound but not executed, does not run meanwhile: nothing may wait for that.
+ * Put this backend into the queue.  Its queries that are admitted already, in
+ * portals that are bound but not executed, do not run meanwhile.  So their workers
+ * are lent, and no other query waits for them.
  */
 static void
 enqueue(int pool, PgAdmBackend *backend, const PgAdmRequest *request,
@@ -454,9 +461,9 @@ reject_at_arrival(const PgAdmPool *pool, PgAdmBackend *backend,
 }
 
 /*
- * Mode "observe": whatever the decision, count it and run.  The query is over
- * the budget, and would be in the queue, unless it is a breaker or the CPU that
- * refuses it while there is room.
+ * Mode "observe": whatever the decision, count it and run.  A query that would
+ * wait, or be refused while there is no room for it, is over the budget; one that
+ * a breaker or the CPU would refuse although there is room is not.
  */
 static PgAdmVerdict
 observe(const PgAdmPool *pool, PgAdmBackend *backend, const PgAdmClaim *claim,
@@ -488,8 +495,8 @@ may_be_shed(const PgAdmRequest *request)
 
 /*
  * What the policy is to decide on, but for what is saved up for waiters.
- * Queries that breakers only warn about are counted, unless nothing comes of
- * the decision.
+ * "count" is whether breakers that only warn count the query; for a preview,
+ * from which nothing follows, they do not.
  */
 static pg_attribute_hot PgAdmPolicyInput
 make_input(const PgAdmPool *pool, const PgAdmRequest *request, bool count,
@@ -524,7 +531,7 @@ decide(PgAdmPool *pool, const PgAdmRequest *request, bool count,
 	PgAdmPolicyInput input = make_input(pool, request, count, now);
 	PgAdmOrder	order;
 
-	/* Queries that only observe a queue would stand in theirs. */
+	/* Mode "observe" has no queue, but its queries over the budget would wait. */
 	if (!request->enforce)
 		input.queued += pool->usage.over_budget;
 
@@ -538,7 +545,7 @@ decide(PgAdmPool *pool, const PgAdmRequest *request, bool count,
 }
 
 /*
- * This backend is going to use its place.
+ * This backend begins to use its place in the array of backends.
  */
 void
 pgadm_gate_join(pid_t pid, Oid role, Oid database)
@@ -554,11 +561,11 @@ pgadm_gate_join(pid_t pid, Oid role, Oid database)
 }
 
 /*
- * Ask for admission.  Unless the verdict is PGADM_QUEUE, that is the end of
- * it; else the caller is in the queue and must poll until it leaves.
+ * Ask for admission.  If the verdict is PGADM_QUEUE, the backend is in the queue,
+ * and the caller must poll until it has left it.
  *
- * A suspended query that takes its workers again has been counted before; it
- * counts as one more only if it has to wait.
+ * A suspended query that takes its workers again has been counted before.  It is
+ * counted once more only if it has to wait or is refused.
  */
 void
 pgadm_gate_submit(const PgAdmRequest *request, PgAdmOutcome *outcome)
@@ -716,9 +723,9 @@ pgadm_gate_force(PgAdmOutcome *outcome)
 }
 
 /*
- * Can the queued backend's wait end only if an idle query ends?  If that was so
- * before, and it is the first of those, it is admitted over the budget.  Returns
- * whether it is so.
+ * Is the queued backend stuck, so that its wait ends only if an idle query ends?
+ * If it was stuck before too, and is the first of the stuck waiters, it is
+ * admitted over the budget.  Returns whether it was found stuck.
  */
 bool
 pgadm_gate_unstick(bool was_stuck, PgAdmOutcome *outcome)
@@ -885,7 +892,7 @@ pgadm_gate_may_refuse(const PgAdmRequest *request)
 }
 
 /*
- * If it is so, count the query as refused before anything is known of it.
+ * The same under the lock: if the query is refused, count it, and return true.
  */
 bool
 pgadm_gate_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
@@ -959,9 +966,9 @@ pgadm_gate_memory_capacity(void)
 }
 
 /*
- * Wake the waiters that could not even be admitted if nothing were used, or
- * all.  Read without the lock: a backend that joins the queue now has seen
- * what has changed.
+ * Wake the waiters that would not fit even if nothing of that capacity were used;
+ * if it is NULL, all waiters.  Their states are read without the lock: a backend
+ * that joins the queue now has seen what has changed.
  */
 static void
 wake_waiters(const PgAdmResources *capacity)
@@ -1029,8 +1036,9 @@ pgadm_gate_publish_capacity(const PgAdmResources *capacity)
 }
 
 /*
- * Is any query queued, or would have to be, or is anything lent, so that the
- * sampler has to look often?  If not, whoever changes that will set its latch.
+ * Does the sampler have to look often, because a query is queued, would have to be
+ * if it arrived now, or has lent its workers?  If not, the backend that changes
+ * that will set the sampler's latch.
  */
 bool
 pgadm_gate_watch(void)
@@ -1076,8 +1084,8 @@ pgadm_gate_lend(int number, bool lend)
 }
 
 /*
- * The second net: if a waiter could be admitted and none has been notified,
- * see to it, and count that, since it should never happen.
+ * The sampler's second net: if a waiter could be admitted and none has been
+ * notified, notify it, and count that, since it should never happen.
  */
 void
 pgadm_gate_rescue(void)

@@ -77,17 +77,17 @@ extern bool pgadm_gate_drops_connection(const char *role, const char *address,
 extern int	pgadm_gate_queue_timeout(void);
 extern int64 pgadm_gate_memory_capacity(void) pg_attribute_hot;
 
-/* The one process that publishes what is in force */
+/* For the postmaster and then the sampler, which publish what is in force */
 extern void pgadm_gate_publish_rules(const PgAdmRules *rules);
 extern void pgadm_gate_publish_capacity(const PgAdmResources *capacity);
 extern void pgadm_gate_wake_all(void);
 
-/* The sampler */
+/* For the sampler */
 extern bool pgadm_gate_watch(void);
 extern void pgadm_gate_lend(int backend, bool lend);
 extern void pgadm_gate_rescue(void);
 
-/* Everybody else: a function that is called while the lock is held */
+/* For all other files: calls a function while the lock is held */
 extern void pgadm_gate_locked(void (*function) (void *arg), void *arg);
 
 #endif							/* PGADM_GATE_H */

@@ -7,7 +7,7 @@
  * Pure functions of their arguments and of the state they are given: no
  * shared memory, lock or setting is read here, nothing is allocated or
  * logged, so that every decision can be tested by table.  One process, the
- * sampler, updates; anybody reads, and reading changes nothing.
+ * sampler, updates; any process may read, and reading changes nothing.
  *
  * Everything fails open.  A value that could not be read, is stale, or went
  * backwards is unknown, and an unknown value refuses nothing, trips nothing
@@ -32,15 +32,16 @@
  * full interval on, and 0 when N <= C.
  *
  * The other side of dividing sums is that idle time weighs nothing in them:
- * after a load has ended its ratio would stay for as long as the sums do.  So
- * the ratio is that of the window or that of the last interval, whichever is
- * lower: it rises smoothly and falls at once.  The interval in which a load
- * ends may still be full of it, the next is free of it, hence queries run
- * within two samples.  Both are 0 when busy time is below the threshold.
+ * after a load has ended, the window's ratio would stay until the sums have
+ * fallen.  So the ratio is that of the window or that of the last interval,
+ * whichever is lower: it rises smoothly and falls at once.  The interval in
+ * which a load ends may still be full of it, but the next is not, so queries
+ * run again within two samples.  Both ratios are 0 when busy time is below the
+ * threshold.
  *
- * Utilisation is used by usable time, and idle time counts there, so it needs
- * no such rule: a second at 100 % gives 0.63, three give 0.95, so that a
- * breaker does not trip on one short peak.
+ * Utilisation is used time divided by usable time.  Idle time counts there, so
+ * no such rule is needed: a second at 100 % gives 0.63, three seconds give 0.95,
+ * so that a breaker does not trip on one short peak.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -124,8 +125,8 @@ checked(PgAdmLoadValue value)
 }
 
 /*
- * Is a sample too old to act on?  One from the future is, too, by as much:
- * the clock was set back, and nothing tells how old it is.
+ * Is a sample too old to act on?  A sample from as far in the future is too: the
+ * clock was set back, and nothing tells how old the sample is.
  */
 bool
 pgadm_load_stale(TimestampTz sampled_at, TimestampTz now, int interval_ms)
@@ -168,9 +169,10 @@ step_continues(TimestampTz from, TimestampTz to, int interval_ms)
  */
 
 /*
- * Add a sample to a window.  Returns false if there is nothing to compare it
- * with: the first sample, unreadable, backwards, after a gap.  Unreadable
- * ones are skipped, the next one then covers their time, too.
+ * Add a sample to a window.  Returns false if it cannot be compared with the one
+ * before: it is the first, could not be read, has lower totals, or comes after a
+ * gap.  A sample that could not be read is skipped, and the next one covers its
+ * time too.
  */
 static bool
 window_advance(PgAdmLoadWindow *window, const PgAdmLoadTotals *totals,
@@ -202,8 +204,8 @@ window_advance(PgAdmLoadWindow *window, const PgAdmLoadTotals *totals,
 }
 
 /*
- * Wait by busy time; 0 if there was less busy time than the threshold, in
- * seconds per second, or none.
+ * Wait time divided by busy time; 0 if there was no busy time, or less than the
+ * threshold, in seconds per second.
  */
 static double
 wait_ratio(double wait, double busy, double seconds, double threshold)
@@ -216,8 +218,8 @@ wait_ratio(double wait, double busy, double seconds, double threshold)
 /*
  * Add a sample of CPU wait and busy time, and get the wait ratio.
  *
- * threshold_ms is in ms per second, negative: half of the usable CPUs.  If
- * that is to be used and the CPUs are unknown (not over 0), so is the ratio.
+ * threshold_ms is in ms per second; a negative one stands for half of the usable
+ * CPUs.  If it is negative and the CPUs are unknown (not over 0), so is the ratio.
  */
 PgAdmLoadValue
 pgadm_load_cpu_wait_ratio(PgAdmLoadWindow *window,

@@ -5,8 +5,8 @@
  *		utilisation, refusals, breakers, warnings, history, rates.
  *
  * Every state here is of fixed size, holds no pointer, and is valid and empty
- * when it is all zeroes, so that it can live in shared memory.  Whoever calls
- * does the locking.
+ * when it is all zeroes, so that it can live in shared memory.  The caller does
+ * the locking.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

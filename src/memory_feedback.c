@@ -12,9 +12,10 @@
  *
  * A parallel worker adds what it had itself to its leader's place when its own
  * executor ends, which is before the leader's run does.  It does the same for
- * hash tables in shared memory, of which only the size is left by then.  Workers
- * that are launched once more, for a rescan, do not add up with those before;
- * that it is another launch is seen by a worker's number that was there already.
+ * hash tables in shared memory, of which only the size is left by then.  When
+ * workers are launched again, for a rescan, their memory is not added to that of
+ * the launch before.  A launch is known to be another one by a worker's number
+ * that has been seen already.
  *
  * A query that is charged nothing is not worth counting, unless it has taken
  * more than a trifle.
@@ -46,7 +47,7 @@
 #define OVERESTIMATED_FACTOR	4
 
 /*
- * What the hash tables of an aggregation had more than now.
+ * How much more memory the hash tables of an aggregation had than they have now.
  */
 static int64
 given_back_by_agg(const AggState *agg)
@@ -102,8 +103,8 @@ measure(const QueryDesc *queryDesc, bool closely)
 }
 
 /*
- * The place for the workers of one Gather.  The last one is for all that
- * are too many.
+ * The place for the workers of one Gather.  Gathers for which there is no place
+ * share the last one.
  */
 static PgAdmGatherMemory *
 find_gather(PgAdmWorkerMemory *memory, int plan_node_id)
@@ -137,7 +138,7 @@ pgadm_memory_feedback_expect_workers(void)
 }
 
 /*
- * Its run is over: what had its workers?
+ * That query's run is over: how much memory did its workers have?
  */
 void
 pgadm_memory_feedback_hear_workers(PgAdmAllocated *workers)
@@ -230,7 +231,7 @@ count(uint64 query_id, int64 charged, int64 allocated)
  */
 void
 pgadm_memory_feedback_compare(const QueryDesc *queryDesc, int64 charged,
-					const PgAdmAllocated *workers)
+							  const PgAdmAllocated *workers)
 {
 	PgAdmAllocated allocated = measure(queryDesc, charged > 0);
 	int64		sum = allocated.own + workers->own +

@@ -80,7 +80,7 @@ extern void pgadm_memory_feedback_expect_workers(void);
 extern void pgadm_memory_feedback_hear_workers(PgAdmAllocated *workers);
 extern void pgadm_memory_feedback_tell_leader(const QueryDesc *queryDesc);
 extern void pgadm_memory_feedback_compare(const QueryDesc *queryDesc, int64 charged,
-								const PgAdmAllocated *workers) pg_attribute_hot;
+										  const PgAdmAllocated *workers) pg_attribute_hot;
 extern PgAdmMemoryStats pgadm_memory_feedback_get(void);
 extern void pgadm_memory_feedback_reset(void);
 

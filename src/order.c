@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * order.c
- *		Who is next: the order in which a pool's waiters are admitted.
+ *		The order in which a pool's waiters are admitted.
  *
  * Handing a freed worker straight to the next waiter would leave it idle
  * until that process is on a CPU, which halves the throughput of short
@@ -10,14 +10,14 @@
  * waiter is outstanding at any time.  Once a waiter has been the next in turn
  * for HAND_OFF_MS, the worker is handed to it.
  *
- * A query may pass waiters that need more than is free.  But once the first of
- * those that lack a resource has been passed for PATIENCE_MS, it is saved up
- * for: of the resource that it lacks nothing is given to others, and of the
- * other resource what it needs is kept.  A query that takes none of what is
- * saved up still passes, so a waiter holds back nothing that it does not need.
- * Saving up makes sense only if running queries will free enough, so a waiter
- * that needs memory which idle queries hold is passed without such a bound, and
- * gets it all the same when that has lasted, see pgadm_order_stuck().
+ * A query may pass waiters that need more than is free.  But once the head for a
+ * resource, which is the first waiter that lacks it, has been passed for
+ * PATIENCE_MS, that resource is saved up for it: nothing of what it lacks is given
+ * to others, and of the other resource what it needs is kept.  A query that takes none of what
+ * is saved up still passes, so a waiter holds back nothing that it does not need.
+ * Saving up makes sense only if running queries will free enough.  So a waiter
+ * that needs memory which idle queries hold may be passed for any time; if that
+ * lasts, it is admitted although its memory is not free, see pgadm_order_stuck().
  *
  * Later queries of transactions have priority over those that only begin, so
  * that what is begun gets done.  But when the first of the ordinary waiters has
@@ -146,8 +146,9 @@ save_up(const PgAdmPool *pool, const PgAdmWaiter *waiter, PgAdmResources *room)
 }
 
 /*
- * A waiter that fits.  It is the next in turn, and handed what it takes if it
- * has been that for long, unless another one further ahead waits for that.
+ * Note a waiter that fits.  Unless another one further ahead waits for something
+ * that this one takes, it is the next in turn, and its charge is handed to it if
+ * it has been the next for long.
  */
 static void
 note_fitting(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
@@ -163,10 +164,10 @@ note_fitting(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
 }
 
 /*
- * A waiter that does not fit.  The first that lacks a resource is the head for
- * that resource, and is saved up for when it has been a head for too long, also
- * if another one has come to the head since; those that never were a head hold
- * back nothing.
+ * Note a waiter that does not fit.  The first that lacks a resource is the head
+ * for that resource.  When a waiter has become a head too long ago, it is saved
+ * up for, even if another one is the head by now.  A waiter that never was a head
+ * holds back nothing.
  */
 static void
 look_at_blocked(PgAdmPool *pool, PgAdmWaiter *waiter, Look *look)
@@ -339,6 +340,16 @@ pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order)
 }
 
 /*
+ * A waiter is asked to come.  Only one at a time is.
+ */
+void
+pgadm_order_notify(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
+{
+	pool->notified = waiter;
+	pool->notified_at = now_us;
+}
+
+/*
  * Something may have become free: for which waiter, and how is it to get it?
  * The caller hands off and asks again, until nothing is left to do.
  */
@@ -366,8 +377,7 @@ pgadm_order_turn(PgAdmPool *pool, int64 now_us, PgAdmWaiter **waiter)
 	if (pool->notified != NULL)
 		return PGADM_TURN_NONE;
 
-	pool->notified = order.next;
-	pool->notified_at = now_us;
+	pgadm_order_notify(pool, order.next, now_us);
 	return PGADM_TURN_NOTIFY;
 }
 
@@ -403,8 +413,8 @@ pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us)
 }
 
 /*
- * Is a list's first waiter that cannot hope for its memory that one?  Sets
- * whether there is one at all.
+ * Of a list's waiters whose memory is not attainable, is this one the first?
+ * *found is set to whether the list has such a waiter at all.
  */
 static bool
 is_first_stuck(const PgAdmPool *pool, const dlist_head *list,
@@ -424,12 +434,13 @@ is_first_stuck(const PgAdmPool *pool, const dlist_head *list,
 }
 
 /*
- * Would a waiter's memory not be free even if every query ended that uses a CPU?
- * Queries that do not may be waiting for this very waiter: the other half of a
- * query across two connections, or a client that wants this answer before it
- * closes its cursor.  So that cannot be waited for.  The first in turn of these
- * waiters goes ahead, but only one at a time, so that no more memory is
- * overdrawn than the largest claim as long as such a query makes progress.
+ * Is a waiter stuck: would its memory not be free even if every query ended that
+ * uses a CPU?  The queries that use none may in turn be waiting for this waiter:
+ * for the other half of a query across two connections, or because their client
+ * wants this answer before it closes its cursor.  So a stuck waiter must not wait
+ * for them to end.  The first of the stuck waiters goes ahead, but only one at a
+ * time, so that as long as such a query makes progress, no more memory is
+ * overdrawn than the largest claim.
  */
 PgAdmStuck
 pgadm_order_stuck(const PgAdmPool *pool, const PgAdmWaiter *waiter)

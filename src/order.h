@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * order.h
- *		Who is next: the order in which a pool's waiters are admitted.
+ *		The order in which a pool's waiters are admitted.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -61,6 +61,7 @@ extern void pgadm_order_leave(PgAdmPool *pool, PgAdmWaiter *waiter);
 extern void pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order);
 extern PgAdmTurn pgadm_order_turn(PgAdmPool *pool, int64 now_us,
 								  PgAdmWaiter **waiter);
+extern void pgadm_order_notify(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us);
 extern bool pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us);
 extern PgAdmStuck pgadm_order_stuck(const PgAdmPool *pool, const PgAdmWaiter *waiter);
 

@@ -49,11 +49,11 @@
 #include "utils/memutils.h"
 
 /*
- * The planner's rows are taken this many times before anything else.  Those of a
- * whole table it knows well; those of a function too, or not at all.  Others are
- * often less than the truth, and few rows are relatively further off than many:
- * one comparison of two columns, which it takes to be true for a third of the
- * rows, is enough to be off by two.
+ * The planner's estimate of rows is multiplied by this before anything else.
+ * For a whole table the estimate is good; for a function it is good or worthless.
+ * Other estimates are often too low, and small ones are relatively further off
+ * than large ones.  A single comparison of two columns is enough to be wrong by
+ * a factor of two: the planner takes it to be true for a third of the rows.
  */
 #define SURE_FACTOR				1.2
 #define UNSURE_FACTOR			2.0
@@ -549,8 +549,9 @@ tuple_bytes(const Plan *plan)
 }
 
 /*
- * What an operator takes that stays within its limit by counting what it uses:
- * of the last block, or after the last doubling of a table, some is unused.
+ * What an operator allocates that counts what it uses, and keeps that within its
+ * limit.  It allocates more than it counts, since the last block is not full, nor
+ * is a table that has just been doubled.
  */
 static double
 at_limit(double limit, PgAdmPlanBasis *basis)
@@ -959,9 +960,9 @@ charge_bitmap(const Plan *plan, CostWalk *walk)
  * The tables of one step's rows are charged as the rows of the recursive term.
  *
  * UNION has a hash table for want of another way, not because the planner expects
- * it to fit, and its rows are a mere guess: ten steps.  So that this guess alone
- * makes no query too big to run, it is charged no more than the hash limit, which
- * the executor does not keep to.
+ * it to fit, and the number of its rows is a mere guess: ten steps.  No query may
+ * be too big to run because of this guess alone, so the table is charged no more
+ * than the hash limit, although the executor does not keep to that.
  */
 static void
 charge_recursive_union(const Plan *plan, CostWalk *walk)
@@ -1092,10 +1093,10 @@ find_agg_shape(Node *node, AggShape *shape)
 }
 
 /*
- * The planner puts down 8 kB for a state of type internal whose size its
- * declaration does not give: those of array_agg, string_agg, json_agg and the
- * like, which collect all their input.  It gives only the sum, so take as many
- * as fit it.
+ * The planner reckons with 8 kB for a state of type internal whose size is not
+ * declared: those of array_agg, string_agg, json_agg and the like, which collect
+ * all their input.  The plan has only the sum of all states, so as many are taken
+ * to be such states as fit into the sum.
  */
 static int
 agg_collectors(const Agg *agg, const AggShape *shape)
@@ -1234,9 +1235,9 @@ charge_agg(const Plan *plan, CostWalk *walk)
  */
 
 /*
- * The executor keeps distinct rows of a hashed subplan whatever they take; the
- * planner chose it because it expected them to fit.  Rows with NULLs go to a
- * second, small table.
+ * The executor keeps the distinct rows of a hashed subplan however much memory
+ * they take.  The planner chose hashing because it expected them to fit.  Rows
+ * with NULLs go to a second, small table.
  */
 static void
 charge_hashed_subplan(const SubPlan *subplan, const Plan *plan, CostWalk *walk)
@@ -1573,8 +1574,8 @@ keeps_nothing(const Plan *plan)
 }
 
 /*
- * Is it plain that a query needs one worker and no memory?  Of many short
- * queries it is, and no parameter is needed to see it.
+ * Can it be seen without any parameter that a query needs one worker and no
+ * memory?  For many short queries it can.
  */
 bool
 pgadm_plan_memory_is_nothing(const PlannedStmt *stmt)
@@ -1610,10 +1611,10 @@ pgadm_plan_memory_list_operators(const PlannedStmt *stmt, const PgAdmPlanParams 
  * The largest work_mem in kB, no more than the parameters', with which the plan
  * needs at most target bytes, and the need with it.
  *
- * If there is none, the one with the least need.  That is not always the least
- * work_mem: a hash join with less memory has more batches, each with a buffer.
- * For the same reason the search goes down by halves, and then looks closer
- * between the last two only.
+ * If the plan needs more with any work_mem, the one with the least need.  That is
+ * not always the least work_mem: a hash join with less memory has more batches,
+ * each with a buffer.  For the same reason the search goes down by halves, and
+ * then looks closer between the last two only.
  */
 int
 pgadm_plan_memory_fit_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *params,

@@ -4,7 +4,7 @@
  *		What a plan can take: PlannedStmt -> workers and memory.
  *
  * Pure: reads the plan and its arguments, nothing else, and changes nothing.
- * See cost.c for what is charged and why.
+ * See plan_memory.c for what is charged and why.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

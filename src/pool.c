@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pool.c
- *		A pool: its rules, its capacity, what is used of it, who waits for it.
+ *		A pool: its rules, its capacity, what is used of it, and its waiters.
  *
  * An entry's share of the sums in PgAdmUsage is taken out before the entry
  * changes and put in again afterwards, so that the sums cannot drift.
@@ -65,7 +65,7 @@ pgadm_pool_account(PgAdmUsage *usage, const PgAdmEntry *entry, int sign)
 }
 
 /*
- * Note that an entry has memory that was not there.
+ * Note that an entry was given memory which was not free.
  */
 static void
 set_overdrawn(PgAdmPool *pool, PgAdmEntry *entry)
@@ -173,8 +173,8 @@ pgadm_pool_set_lent(PgAdmPool *pool, PgAdmEntry *entry, bool lent)
 }
 
 /*
- * Note which of the suspended queries have been that for so long that their
- * memory is idle.  Each is looked at once.
+ * Note which of the suspended queries have been suspended for so long that their
+ * memory is idle.  Each becomes idle once, and is then no longer in the list.
  */
 void
 pgadm_pool_note_idle(PgAdmPool *pool, int64 now_us)

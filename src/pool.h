@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pool.h
- *		A pool: its rules, its capacity, what is used of it, who waits for it.
+ *		A pool: its rules, its capacity, what is used of it, and its waiters.
  *
  * Everything here is a plain value that is passed explicitly.  A pool and what
  * is linked into it live in shared memory, where the caller holds the
@@ -66,8 +66,7 @@ typedef struct PgAdmEntry
 	uint8		pool;			/* that it is charged to */
 	bool		lent;			/* are the workers lent? */
 	bool		idle;			/* suspended for long, with memory */
-	bool		overdrawn;		/* its memory was not there, but only idle
-								 * queries held it */
+	bool		overdrawn;		/* was given memory that idle queries held */
 	int			over_budget;	/* queries let pass by mode "observe" only */
 	int64		memory;			/* in bytes */
 	double		plan_cost;

@@ -3,10 +3,10 @@
  * settings.c
  *		Every setting of pg_admission.
  *
- * What the settings of a server limit is not read from these variables when
- * a query is admitted: backends re-read the configuration files only between
- * commands, and queued queries must follow a reload.  The sampler publishes
- * those limits in shared memory, see limits.c.
+ * The limits of the server are not read from these variables when a query is
+ * admitted: backends re-read the configuration files only between commands, and
+ * queued queries must follow a reload.  The sampler publishes the limits in
+ * shared memory, see capacity.c.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -37,11 +37,15 @@ int			pgadm_query_memory = 0;
 int			pgadm_query_workers = 0;
 int			pgadm_oversize = PGADM_OVERSIZE_REJECT;
 bool		pgadm_bypass = false;
+double		pgadm_min_cpu_wait_ratio_to_reject = 0;
+double		pgadm_max_cpu_wait_ratio_to_reject = 0;
 
 bool		pgadm_exempt_superuser = true;
 char	   *pgadm_exempt_roles = NULL;
 uint64		pgadm_exempt_roles_changes = 0;
 double		pgadm_exempt_cost = 0;
+double		pgadm_min_cpu_wait_ratio_to_drop = 0;
+double		pgadm_max_cpu_wait_ratio_to_drop = 0;
 int			pgadm_log_rejections = PGADM_LOG_SUMMARY;
 int			pgadm_log_interval = 10000;
 
@@ -53,10 +57,6 @@ int			pgadm_total_memory = 0;
 double		pgadm_memory_fraction = 0.5;
 int			pgadm_sample_interval = 1000;
 int			pgadm_cpu_busy_time_threshold = -1;
-double		pgadm_min_cpu_wait_ratio_to_reject = 0;
-double		pgadm_max_cpu_wait_ratio_to_reject = 0;
-double		pgadm_min_cpu_wait_ratio_to_drop = 0;
-double		pgadm_max_cpu_wait_ratio_to_drop = 0;
 PgAdmBreakerSettings pgadm_memory_breaker;
 PgAdmBreakerSettings pgadm_cpu_breaker;
 PgAdmBreakerSettings pgadm_load_average_breaker;
@@ -97,8 +97,8 @@ static const struct config_enum_entry log_rejections_options[] = {
 };
 
 /*
- * Remember whether a setting was made for this role, database or session: then
- * it stays as it is when that of the server changes while a query waits.
+ * Remember whether a setting was made for this role, database or session.  If
+ * so, it stays as it is when the server's changes while a query waits.
  */
 static bool
 check_is_local(int *newval, void **extra, GucSource source)
@@ -126,22 +126,34 @@ assign_queue_timeout(int newval, void *extra)
 }
 
 /*
+ * Split a list into names, and have them checked unless "check" is NULL.
+ */
+static bool
+check_list(const char *value, bool (*check) (const List *names, int *result),
+		   int *result)
+{
+	char	   *copy = pstrdup(value);
+	List	   *names;
+	bool		valid = SplitIdentifierString(copy, ',', &names);
+
+	if (!valid)
+		GUC_check_errdetail("List syntax is invalid.");
+	else if (check != NULL)
+		valid = check(names, result);
+
+	list_free(names);
+	pfree(copy);
+	return valid;
+}
+
+/*
  * Check the form of a list of roles.  Names that do not exist are no error:
  * the role may be created later, and the files are read without a database.
  */
 static bool
 check_exempt_roles(char **newval, void **extra, GucSource source)
 {
-	char	   *copy = pstrdup(*newval);
-	List	   *names;
-	bool		valid = SplitIdentifierString(copy, ',', &names);
-
-	if (!valid)
-		GUC_check_errdetail("List syntax is invalid.");
-
-	list_free(names);
-	pfree(copy);
-	return valid;
+	return check_list(*newval, NULL, NULL);
 }
 
 static void
@@ -182,18 +194,9 @@ collect_statements(const List *names, int *statements)
 static bool
 check_statements(char **newval, void **extra, GucSource source)
 {
-	char	   *copy = pstrdup(*newval);
-	List	   *names;
 	int			statements = 0;
-	bool		valid = SplitIdentifierString(copy, ',', &names);
 
-	if (valid)
-		valid = collect_statements(names, &statements);
-	else
-		GUC_check_errdetail("List syntax is invalid.");
-	list_free(names);
-	pfree(copy);
-	if (!valid)
+	if (!check_list(*newval, collect_statements, &statements))
 		return false;
 
 	*extra = PGADM_GUC_MALLOC(sizeof(int));
@@ -203,23 +206,54 @@ check_statements(char **newval, void **extra, GucSource source)
 	return true;
 }
 
-static void
-assign_memory_breaker_statements(const char *newval, void *extra)
+/*
+ * The three settings of a built-in circuit breaker.
+ */
+typedef struct BreakerDefinition
 {
-	pgadm_memory_breaker.statements = *(int *) extra;
+	const char *threshold_name;
+	const char *threshold_desc;
+	double		threshold_max;
+	const char *statements_name;
+	const char *statements_desc;
+	GucStringAssignHook assign_statements;
+	const char *warn_only_name;
+	const char *warn_only_desc;
+	PgAdmBreakerSettings *settings;
+} BreakerDefinition;
+
+/*
+ * An assign hook is not told which setting it is for, so each list has one.
+ */
+#define ASSIGN_STATEMENTS(name) \
+static void \
+assign_##name##_statements(const char *newval, void *extra) \
+{ \
+	pgadm_##name##_breaker.statements = *(int *) extra; \
 }
 
-static void
-assign_cpu_breaker_statements(const char *newval, void *extra)
-{
-	pgadm_cpu_breaker.statements = *(int *) extra;
+ASSIGN_STATEMENTS(memory)
+ASSIGN_STATEMENTS(cpu)
+ASSIGN_STATEMENTS(load_average)
+
+#define BREAKER(name, title, measure, max) \
+{ \
+	.threshold_name = "pg_admission." #name "_breaker_threshold", \
+	.threshold_desc = measure " at which the " title " breaker trips.", \
+	.threshold_max = (max), \
+	.statements_name = "pg_admission." #name "_breaker_statements", \
+	.statements_desc = "Kinds of statements that the " title " breaker refuses.", \
+	.assign_statements = assign_##name##_statements, \
+	.warn_only_name = "pg_admission." #name "_breaker_warn_only", \
+	.warn_only_desc = "Whether the " title " breaker only warns and refuses nothing.", \
+	.settings = &pgadm_##name##_breaker, \
 }
 
-static void
-assign_load_average_breaker_statements(const char *newval, void *extra)
-{
-	pgadm_load_average_breaker.statements = *(int *) extra;
-}
+static const BreakerDefinition breaker_definitions[] = {
+	BREAKER(memory, "memory", "Share of the memory limit in use", 1),
+	BREAKER(cpu, "CPU", "Utilization of the usable CPUs", 1),
+	BREAKER(load_average, "load average", "1-minute load average", 1000000),
+};
 
 static void
 define_policy_settings(void)
@@ -255,6 +289,28 @@ define_policy_settings(void)
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 }
 
+/*
+ * An amount of memory, in kB; 0 stands for what the long description says.
+ */
+static void
+define_memory(const char *name, const char *short_desc, const char *long_desc,
+			  int *variable, GucContext context)
+{
+	DefineCustomIntVariable(name, short_desc, long_desc, variable, 0,
+							0, INT_MAX, context, GUC_UNIT_KB, NULL, NULL, NULL);
+}
+
+/*
+ * A share of what there is.
+ */
+static void
+define_fraction(const char *name, const char *short_desc, const char *long_desc,
+				double *variable, double boot_value)
+{
+	DefineCustomRealVariable(name, short_desc, long_desc, variable, boot_value,
+							 0, 1, PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
 static void
 define_budget_settings(void)
 {
@@ -268,26 +324,22 @@ define_budget_settings(void)
 							 "The worker budget is the product with the number of cores, rounded up.",
 							 &pgadm_cores_multiplier, 3, 0.001, 10000,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.total_memory",
-							"Memory that this server may use for its processes.",
-							"0 means as much as is detected.",
-							&pgadm_total_memory, 0, 0, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomRealVariable("pg_admission.memory_fraction",
-							 "Share of the total memory that queries may use.",
-							 NULL,
-							 &pgadm_memory_fraction, 0.5, 0, 1,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.query_memory_limit",
-							"Largest amount of memory that a query is charged, and gets.",
-							"A query that would need more is given less work_mem.  0 means no limit.",
-							&pgadm_query_memory_limit, 0, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.query_memory",
-							"Memory that a query is charged instead of the estimate from its plan.",
-							"0 means the estimate.",
-							&pgadm_query_memory, 0, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	define_memory("pg_admission.total_memory",
+				  "Memory that this server may use for its processes.",
+				  "0 means as much as is detected.",
+				  &pgadm_total_memory, PGC_SIGHUP);
+	define_fraction("pg_admission.memory_fraction",
+					"Share of the total memory that queries may use.",
+					NULL,
+					&pgadm_memory_fraction, 0.5);
+	define_memory("pg_admission.query_memory_limit",
+				  "Largest amount of memory that a query is charged, and gets.",
+				  "A query that would need more is given less work_mem.  0 means no limit.",
+				  &pgadm_query_memory_limit, PGC_USERSET);
+	define_memory("pg_admission.query_memory",
+				  "Memory that a query is charged instead of the estimate from its plan.",
+				  "0 means the estimate.",
+				  &pgadm_query_memory, PGC_SUSET);
 	DefineCustomIntVariable("pg_admission.query_workers",
 							"Workers that a query is charged instead of those in its plan.",
 							"0 means those in the plan.",
@@ -364,66 +416,40 @@ define_load_settings(void)
 }
 
 static void
-define_breaker_thresholds(void)
+define_breaker(const BreakerDefinition *breaker)
 {
-	DefineCustomRealVariable("pg_admission.memory_breaker_threshold",
-							 "Share of the memory limit in use at which the memory breaker trips.",
+	DefineCustomRealVariable(breaker->threshold_name, breaker->threshold_desc,
 							 "0 turns the breaker off.",
-							 &pgadm_memory_breaker.threshold, 0, 0, 1,
+							 &breaker->settings->threshold, 0,
+							 0, breaker->threshold_max,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomRealVariable("pg_admission.cpu_breaker_threshold",
-							 "Utilization of the usable CPUs at which the CPU breaker trips.",
-							 "0 turns the breaker off.",
-							 &pgadm_cpu_breaker.threshold, 0, 0, 1,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomRealVariable("pg_admission.load_average_breaker_threshold",
-							 "1-minute load average at which the load average breaker trips.",
-							 "0 turns the breaker off.",
-							 &pgadm_load_average_breaker.threshold, 0, 0, 1000000,
+	DefineCustomStringVariable(breaker->statements_name, breaker->statements_desc,
+							   NULL,
+							   &breaker->settings->statement_list, "read",
+							   PGC_SIGHUP, GUC_LIST_INPUT,
+							   check_statements, breaker->assign_statements, NULL);
+	DefineCustomBoolVariable(breaker->warn_only_name, breaker->warn_only_desc,
+							 NULL,
+							 &breaker->settings->warn_only, false,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
 
 static void
-define_breaker_statements(void)
+define_breaker_settings(void)
 {
-	DefineCustomStringVariable("pg_admission.memory_breaker_statements",
-							   "Kinds of statements that the memory breaker refuses.",
-							   NULL,
-							   &pgadm_memory_breaker.statement_list, "read",
-							   PGC_SIGHUP, GUC_LIST_INPUT, check_statements,
-							   assign_memory_breaker_statements, NULL);
-	DefineCustomStringVariable("pg_admission.cpu_breaker_statements",
-							   "Kinds of statements that the CPU breaker refuses.",
-							   NULL,
-							   &pgadm_cpu_breaker.statement_list, "read",
-							   PGC_SIGHUP, GUC_LIST_INPUT, check_statements,
-							   assign_cpu_breaker_statements, NULL);
-	DefineCustomStringVariable("pg_admission.load_average_breaker_statements",
-							   "Kinds of statements that the load average breaker refuses.",
-							   NULL,
-							   &pgadm_load_average_breaker.statement_list, "read",
-							   PGC_SIGHUP, GUC_LIST_INPUT, check_statements,
-							   assign_load_average_breaker_statements, NULL);
+	for (int i = 0; i < lengthof(breaker_definitions); i++)
+		define_breaker(&breaker_definitions[i]);
 }
 
+/*
+ * A time that a state of the server lasts, in ms.
+ */
 static void
-define_breaker_actions(void)
+define_duration(const char *name, const char *short_desc,
+				int *variable, int boot_value)
 {
-	DefineCustomBoolVariable("pg_admission.memory_breaker_warn_only",
-							 "Whether the memory breaker only warns and refuses nothing.",
-							 NULL,
-							 &pgadm_memory_breaker.warn_only, false,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_admission.cpu_breaker_warn_only",
-							 "Whether the CPU breaker only warns and refuses nothing.",
-							 NULL,
-							 &pgadm_cpu_breaker.warn_only, false,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_admission.load_average_breaker_warn_only",
-							 "Whether the load average breaker only warns and refuses nothing.",
-							 NULL,
-							 &pgadm_load_average_breaker.warn_only, false,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(name, short_desc, NULL, variable, boot_value,
+							0, INT_MAX, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 }
 
 static void
@@ -437,31 +463,23 @@ define_warning_settings(void)
 				 "CPU wait ratio under which the warning is cleared.",
 				 NULL,
 				 &pgadm_cpu_wait_clear_ratio, 0.8, PGC_SIGHUP);
-	DefineCustomIntVariable("pg_admission.cpu_wait_warn_duration",
-							"Time that the CPU wait ratio must stay there for a warning to be raised or cleared.",
-							NULL,
-							&pgadm_cpu_wait_warn_duration, 600000, 0, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomRealVariable("pg_admission.memory_warn_ratio",
-							 "Share of the memory limit in use at which a warning is raised.",
-							 "0 turns the warning off.",
-							 &pgadm_memory_warn_ratio, 0.9, 0, 1,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomRealVariable("pg_admission.memory_clear_ratio",
-							 "Share of the memory limit in use under which the warning is cleared.",
-							 NULL,
-							 &pgadm_memory_clear_ratio, 0.8, 0, 1,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.memory_warn_duration",
-							"Time that memory usage must stay there for a warning to be raised or cleared.",
-							NULL,
-							&pgadm_memory_warn_duration, 600000, 0, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.queue_warn_duration",
-							"Time during which queries must be throttled for a warning to be raised.",
-							NULL,
-							&pgadm_queue_warn_duration, 300000, 0, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_duration("pg_admission.cpu_wait_warn_duration",
+					"Time that the CPU wait ratio must stay there for a warning to be raised or cleared.",
+					&pgadm_cpu_wait_warn_duration, 600000);
+	define_fraction("pg_admission.memory_warn_ratio",
+					"Share of the memory limit in use at which a warning is raised.",
+					"0 turns the warning off.",
+					&pgadm_memory_warn_ratio, 0.9);
+	define_fraction("pg_admission.memory_clear_ratio",
+					"Share of the memory limit in use under which the warning is cleared.",
+					NULL,
+					&pgadm_memory_clear_ratio, 0.8);
+	define_duration("pg_admission.memory_warn_duration",
+					"Time that memory usage must stay there for a warning to be raised or cleared.",
+					&pgadm_memory_warn_duration, 600000);
+	define_duration("pg_admission.queue_warn_duration",
+					"Time during which queries must be throttled for a warning to be raised.",
+					&pgadm_queue_warn_duration, 300000);
 }
 
 #ifdef PGADM_ASSERTIONS
@@ -501,11 +519,9 @@ define_reporting_settings(void)
 							 &pgadm_log_rejections, PGADM_LOG_SUMMARY,
 							 log_rejections_options,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_admission.log_interval",
-							"Shortest time between two summaries of refused queries in the server log.",
-							NULL,
-							&pgadm_log_interval, 10000, 0, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_duration("pg_admission.log_interval",
+					"Shortest time between two summaries of refused queries in the server log.",
+					&pgadm_log_interval, 10000);
 }
 
 /*
@@ -518,9 +534,7 @@ pgadm_settings_init(void)
 	define_budget_settings();
 	define_exemption_settings();
 	define_load_settings();
-	define_breaker_thresholds();
-	define_breaker_statements();
-	define_breaker_actions();
+	define_breaker_settings();
 	define_warning_settings();
 	define_reporting_settings();
 	define_test_settings();

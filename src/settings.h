@@ -63,15 +63,20 @@ extern bool pgadm_bypass;
 extern double pgadm_min_cpu_wait_ratio_to_reject;
 extern double pgadm_max_cpu_wait_ratio_to_reject;
 
-/* The server's; read by backends only where a stale value does no harm */
+/* The server's, which backends read where a stale value does no harm */
 extern bool pgadm_exempt_superuser;
 extern char *pgadm_exempt_roles;
 extern uint64 pgadm_exempt_roles_changes;	/* times it was assigned */
 extern double pgadm_exempt_cost;
+extern double pgadm_min_cpu_wait_ratio_to_drop;
+extern double pgadm_max_cpu_wait_ratio_to_drop;
 extern int	pgadm_log_rejections;
 extern int	pgadm_log_interval;
 
-/* The server's limits; only the process that publishes them reads these */
+/*
+ * The server's, which backends do not read: the postmaster and the sampler
+ * publish what follows from them in shared memory
+ */
 extern int	pgadm_load_shedding;
 extern int	pgadm_queue_capacity;
 extern double pgadm_cores;
@@ -80,8 +85,6 @@ extern int	pgadm_total_memory;
 extern double pgadm_memory_fraction;
 extern int	pgadm_sample_interval;
 extern int	pgadm_cpu_busy_time_threshold;
-extern double pgadm_min_cpu_wait_ratio_to_drop;
-extern double pgadm_max_cpu_wait_ratio_to_drop;
 extern PgAdmBreakerSettings pgadm_memory_breaker;
 extern PgAdmBreakerSettings pgadm_cpu_breaker;
 extern PgAdmBreakerSettings pgadm_load_average_breaker;

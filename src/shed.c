@@ -34,7 +34,7 @@ probability(double min, double max, TimestampTz now)
 }
 
 /*
- * Is a query to be refused that has drawn that number?
+ * Is a query to be refused?  "draw" is a random number that it has drawn.
  */
 bool
 pgadm_shed_query(double min_wait_ratio, double max_wait_ratio, double draw,

@@ -21,15 +21,45 @@
 #include "stats.h"
 #include "utils/timestamp.h"
 
-static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
-	[PGADM_REASON_QUEUE_FULL] = PGADM_REJECTED_QUEUE_FULL,
-	[PGADM_REASON_QUEUE_TIMEOUT] = PGADM_REJECTED_QUEUE_TIMEOUT,
-	[PGADM_REASON_CPU_OVERLOAD] = PGADM_REJECTED_CPU_OVERLOAD,
-	[PGADM_REASON_BREAKER] = PGADM_REJECTED_BREAKER,
-	[PGADM_REASON_CONNECTION] = PGADM_DROPPED_CONNECTIONS,
-	[PGADM_REASON_MEMORY] = PGADM_REJECTED_MEMORY,
-	[PGADM_REASON_WORKERS] = PGADM_REJECTED_WORKERS,
+/* What an entry of PGADM_COUNTERS contributes to the arrays below */
+#define NOTHING(...)
+#define COLUMN(counter, column, ...)	[counter] = (column),
+#define OF_REASON(counter, column, reason)	[reason] = (counter),
+#define NAME(counter, column, name)	[counter] = (name),
+
+static const char *const columns[PGADM_NCOUNTERS] = {
+	PGADM_COUNTERS(COLUMN, COLUMN, COLUMN)
 };
+
+static const PgAdmCounter reason_counters[PGADM_NREASONS] = {
+	PGADM_COUNTERS(NOTHING, OF_REASON, NOTHING)
+};
+
+static const char *const exemptions[PGADM_NCOUNTERS] = {
+	PGADM_COUNTERS(NOTHING, NOTHING, NAME)
+};
+
+/*
+ * The counter with that column, or PGADM_NCOUNTERS.
+ */
+PgAdmCounter
+pgadm_stats_counter(const char *column)
+{
+	int			i = 0;
+
+	while (i < PGADM_NCOUNTERS && strcmp(columns[i], column) != 0)
+		i++;
+	return (PgAdmCounter) i;
+}
+
+/*
+ * The name of the exemption whose statements are counted there, or NULL.
+ */
+const char *
+pgadm_stats_exemption(PgAdmCounter counter)
+{
+	return counter < PGADM_NCOUNTERS ? exemptions[counter] : NULL;
+}
 
 /*
  * Count a bypassed statement, without the lock.
@@ -41,8 +71,8 @@ pgadm_stats_bypassed(PgAdmCounter counter)
 }
 
 /*
- * Count anything else.  The caller holds the admission lock, and is the only
- * one to write.
+ * Count anything else.  The caller holds the admission lock, so no other process
+ * changes that counter meanwhile.
  */
 void
 pgadm_stats_count(PgAdmCounter counter)
@@ -65,8 +95,8 @@ pgadm_stats_get(PgAdmCounter counter)
 }
 
 /*
- * Find, or make, the counters of a role in a database.  When there is no room
- * it is counted with the rest.
+ * Find, or make, the counters of a role in a database.  A role for which there
+ * is no room is counted with the rest.
  */
 int
 pgadm_stats_join(Oid role, Oid database)
@@ -88,7 +118,8 @@ pgadm_stats_join(Oid role, Oid database)
 
 /*
  * Count what becomes of a query, for the server and for its role.  The caller
- * of these, and of the former, holds the admission lock.
+ * of this function, of pgadm_stats_join() and of all the following holds the
+ * admission lock.
  */
 void
 pgadm_stats_submitted(int role)
@@ -142,7 +173,7 @@ pgadm_stats_waited(int role, int64 wait_us)
 }
 
 /*
- * Those queued now count as submitted again.
+ * Count the queries in a list of waiters as submitted again.
  */
 static void
 count_queued(dlist_head *list)
@@ -158,8 +189,8 @@ count_queued(dlist_head *list)
 }
 
 /*
- * Set all counters to zero; but for those queued.  The caller holds the
- * admission lock.
+ * Set all counters to zero, but count the queries that are queued now as
+ * submitted.
  */
 void
 pgadm_stats_reset(void)

@@ -21,39 +21,59 @@
 #define PGADM_WAIT_BUCKETS		18
 
 /*
- * The counters of pg_stat_admission.  A name here is a column's name there.
+ * The counters of pg_stat_admission, each with its column there:
+ *
+ *	COUNTER(counter, column)
+ *	REFUSAL(counter, column, reason): counts what is refused for the reason
+ *	EXEMPTION(counter, column, name): counts the statements that are bypassed
+ *		because of the exemption of that name
+ *
+ * This list is the only place that a new counter must be added to, besides the
+ * SQL that gives the view its columns, and their order.
  */
+#define PGADM_COUNTERS(COUNTER, REFUSAL, EXEMPTION) \
+	COUNTER(PGADM_SUBMITTED, "submitted") \
+	COUNTER(PGADM_ADMITTED, "admitted") \
+	COUNTER(PGADM_WAITED, "waited") \
+	COUNTER(PGADM_COMPLETED, "completed") \
+	COUNTER(PGADM_REJECTED, "rejected") \
+	REFUSAL(PGADM_REJECTED_QUEUE_FULL, "rejected_queue_full", \
+			PGADM_REASON_QUEUE_FULL) \
+	REFUSAL(PGADM_REJECTED_QUEUE_TIMEOUT, "rejected_queue_timeout", \
+			PGADM_REASON_QUEUE_TIMEOUT) \
+	REFUSAL(PGADM_REJECTED_CPU_OVERLOAD, "rejected_cpu_overload", \
+			PGADM_REASON_CPU_OVERLOAD) \
+	REFUSAL(PGADM_REJECTED_BREAKER, "rejected_breaker", \
+			PGADM_REASON_BREAKER) \
+	REFUSAL(PGADM_REJECTED_MEMORY, "rejected_memory", \
+			PGADM_REASON_MEMORY) \
+	REFUSAL(PGADM_REJECTED_WORKERS, "rejected_workers", \
+			PGADM_REASON_WORKERS) \
+	REFUSAL(PGADM_DROPPED_CONNECTIONS, "dropped_connections", \
+			PGADM_REASON_CONNECTION) \
+	COUNTER(PGADM_CANCELLED_WHILE_QUEUED, "cancelled_while_queued") \
+	EXEMPTION(PGADM_BYPASSED_SUPERUSER, "bypassed_superuser", "superuser") \
+	EXEMPTION(PGADM_BYPASSED_ROLE, "bypassed_role", "role") \
+	EXEMPTION(PGADM_BYPASSED_SETTING, "bypassed_setting", "setting") \
+	EXEMPTION(PGADM_BYPASSED_COST, "bypassed_cost", "cost") \
+	EXEMPTION(PGADM_BYPASSED_NO_RELATION, "bypassed_no_relation", \
+			  "no_relation") \
+	COUNTER(PGADM_WOULD_HAVE_WAITED, "would_have_waited") \
+	COUNTER(PGADM_WOULD_HAVE_REJECTED, "would_have_rejected") \
+	COUNTER(PGADM_WOULD_HAVE_DROPPED_CONNECTIONS, \
+			"would_have_dropped_connections") \
+	COUNTER(PGADM_FORCED, "forced") \
+	COUNTER(PGADM_LENT, "lent") \
+	COUNTER(PGADM_THROTTLED, "throttled") \
+	COUNTER(PGADM_RESCUED, "rescued")
+
+#define PGADM_COUNTER_ENUM(counter, ...)	counter,
+
 typedef enum PgAdmCounter
 {
-	PGADM_SUBMITTED,
-	PGADM_ADMITTED,
-	PGADM_WAITED,
-	PGADM_COMPLETED,
-	PGADM_REJECTED,
-	PGADM_REJECTED_QUEUE_FULL,
-	PGADM_REJECTED_QUEUE_TIMEOUT,
-	PGADM_REJECTED_DEADLINE,	/* nothing refuses for that yet */
-	PGADM_REJECTED_CPU_OVERLOAD,
-	PGADM_REJECTED_BREAKER,
-	PGADM_REJECTED_MEMORY,
-	PGADM_REJECTED_WORKERS,
-	PGADM_DROPPED_CONNECTIONS,
-	PGADM_CANCELLED_WHILE_QUEUED,
-	PGADM_BYPASSED_SUPERUSER,
-	PGADM_BYPASSED_ROLE,
-	PGADM_BYPASSED_SETTING,
-	PGADM_BYPASSED_COST,
-	PGADM_BYPASSED_NO_RELATION,
-	PGADM_WOULD_HAVE_WAITED,
-	PGADM_WOULD_HAVE_REJECTED,
-	PGADM_WOULD_HAVE_DROPPED_CONNECTIONS,
-	PGADM_FORCED,
-	PGADM_LENT,
-	PGADM_THROTTLED,
-	PGADM_RESCUED,
+	PGADM_COUNTERS(PGADM_COUNTER_ENUM, PGADM_COUNTER_ENUM, PGADM_COUNTER_ENUM)
+	PGADM_NCOUNTERS
 } PgAdmCounter;
-
-#define PGADM_NCOUNTERS	(PGADM_RESCUED + 1)
 
 /* Roles and databases whose queries are counted apart; the rest are summed */
 #define PGADM_MAX_ROLE_STATS	256
@@ -74,9 +94,9 @@ typedef struct PgAdmRoleStats
 } pg_attribute_aligned(PGADM_CACHE_LINE_SIZE) PgAdmRoleStats;
 
 /*
- * Cumulative statistics.  The counters are atomic so that a bypassed query
- * can be counted without the lock, and all can be read so; the others are
- * changed under it.
+ * Cumulative statistics.  The counters are atomic: all can be read without the
+ * lock, and those of bypassed statements are changed without it.  Everything
+ * else is changed under it.
  */
 typedef struct PgAdmStats
 {
@@ -89,6 +109,8 @@ typedef struct PgAdmStats
 	TimestampTz reset_at;
 } PgAdmStats;
 
+extern PgAdmCounter pgadm_stats_counter(const char *column);
+extern const char *pgadm_stats_exemption(PgAdmCounter counter);
 extern void pgadm_stats_bypassed(PgAdmCounter counter);
 extern void pgadm_stats_count(PgAdmCounter counter) pg_attribute_hot;
 extern void pgadm_stats_add(PgAdmCounter counter, int n) pg_attribute_hot;

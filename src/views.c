@@ -365,51 +365,6 @@ pgadm_queries_1_0(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/*
- * The counters that have a column each, in their order.
- */
-static const PgAdmCounter first_counters[] = {
-	PGADM_SUBMITTED,
-	PGADM_ADMITTED,
-	PGADM_WAITED,
-	PGADM_COMPLETED,
-	PGADM_REJECTED,
-	PGADM_REJECTED_QUEUE_FULL,
-	PGADM_REJECTED_QUEUE_TIMEOUT,
-	PGADM_REJECTED_DEADLINE,
-	PGADM_REJECTED_CPU_OVERLOAD,
-	PGADM_REJECTED_BREAKER,
-	PGADM_REJECTED_MEMORY,
-	PGADM_REJECTED_WORKERS,
-	PGADM_DROPPED_CONNECTIONS,
-	PGADM_CANCELLED_WHILE_QUEUED,
-};
-
-static const PgAdmCounter bypass_counters[] = {
-	PGADM_BYPASSED_SUPERUSER,
-	PGADM_BYPASSED_ROLE,
-	PGADM_BYPASSED_SETTING,
-	PGADM_BYPASSED_COST,
-	PGADM_BYPASSED_NO_RELATION,
-};
-
-static const PgAdmCounter last_counters[] = {
-	PGADM_WOULD_HAVE_WAITED,
-	PGADM_WOULD_HAVE_REJECTED,
-	PGADM_WOULD_HAVE_DROPPED_CONNECTIONS,
-	PGADM_FORCED,
-	PGADM_LENT,
-	PGADM_THROTTLED,
-	PGADM_RESCUED,
-};
-
-static void
-add_counters(Row *row, const uint64 *counters, const PgAdmCounter *which, int n)
-{
-	for (int i = 0; i < n; i++)
-		add(row, Int64GetDatum((int64) counters[which[i]]));
-}
-
 static Datum
 histogram(const uint64 *buckets)
 {
@@ -423,48 +378,102 @@ histogram(const uint64 *buckets)
 }
 
 /*
- * The cumulative statistics of the server.
+ * A copy of all that pg_stat_admission shows.
  */
-Datum
-pgadm_statistics_1_0(PG_FUNCTION_ARGS)
+typedef struct Statistics
 {
-	PgAdmStats *stats = &pgadm_shared->stats;
 	uint64		counters[PGADM_NCOUNTERS];
-	uint64		buckets[PGADM_WAIT_BUCKETS];
-	uint64		bypassed = 0;
+	uint64		wait_histogram[PGADM_WAIT_BUCKETS];
 	int64		wait_us_total;
 	int64		wait_us_max;
 	int64		cpu_wait_us;
 	int64		cpu_busy_us;
 	TimestampTz reset_at;
+} Statistics;
+
+static void
+copy_statistics(Statistics *copy)
+{
+	const PgAdmStats *stats = &pgadm_shared->stats;
+	const PgAdmLoadSample *sample = &pgadm_shared->load.sample;
+
+	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < PGADM_NCOUNTERS; i++)
+		copy->counters[i] = pgadm_stats_get(i);
+	memcpy(copy->wait_histogram, stats->wait_histogram, sizeof(copy->wait_histogram));
+	copy->wait_us_total = stats->wait_us_total;
+	copy->wait_us_max = stats->wait_us_max;
+	copy->cpu_wait_us = sample->cpu_wait_us - stats->cpu_wait_us_base;
+	copy->cpu_busy_us = sample->cpu_busy_us - stats->cpu_busy_us_base;
+	copy->reset_at = stats->reset_at;
+	LWLockRelease(&pgadm_shared->lock);
+}
+
+/*
+ * The sum of the bypassed statements.  It is made from the copy, since they are
+ * counted without the lock.
+ */
+static uint64
+sum_of_bypassed(const Statistics *stats)
+{
+	uint64		bypassed = 0;
+
+	for (int i = 0; i < PGADM_NCOUNTERS; i++)
+	{
+		if (pgadm_stats_exemption(i) != NULL)
+			bypassed += stats->counters[i];
+	}
+	return bypassed;
+}
+
+/*
+ * Add the value of a column, by its name.
+ */
+static void
+add_statistic(Row *row, const Statistics *stats, const char *column)
+{
+	PgAdmCounter counter = pgadm_stats_counter(column);
+
+	if (counter != PGADM_NCOUNTERS)
+		add(row, Int64GetDatum((int64) stats->counters[counter]));
+	else if (strcmp(column, "rejected_deadline") == 0)
+		add(row, Int64GetDatum(0)); /* nothing is refused for that yet */
+	else if (strcmp(column, "bypassed") == 0)
+		add(row, Int64GetDatum((int64) sum_of_bypassed(stats)));
+	else if (strcmp(column, "wait_ms_total") == 0)
+		add_ms(row, stats->wait_us_total);
+	else if (strcmp(column, "wait_ms_max") == 0)
+		add_ms(row, stats->wait_us_max);
+	else if (strcmp(column, "wait_histogram") == 0)
+		add(row, histogram(stats->wait_histogram));
+	else if (strcmp(column, "cpu_wait_us_total") == 0)
+		add(row, Int64GetDatum(stats->cpu_wait_us));
+	else if (strcmp(column, "cpu_busy_us_total") == 0)
+		add(row, Int64GetDatum(stats->cpu_busy_us));
+	else if (strcmp(column, "stats_reset") == 0)
+		add_timestamp(row, stats->reset_at);
+	else
+		elog(ERROR, "unknown statistic \"%s\"", column);
+}
+
+/*
+ * The cumulative statistics of the server.  Which there are, and in which
+ * order, is up to the SQL function.
+ */
+Datum
+pgadm_statistics_1_0(PG_FUNCTION_ARGS)
+{
+	Statistics	stats;
+	TupleDesc	tupdesc;
 	Row			row = {0};
 
 	pgadm_shared_require();
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < PGADM_NCOUNTERS; i++)
-		counters[i] = pgadm_stats_get(i);
-	memcpy(buckets, stats->wait_histogram, sizeof(buckets));
-	wait_us_total = stats->wait_us_total;
-	wait_us_max = stats->wait_us_max;
-	cpu_wait_us = pgadm_shared->load.sample.cpu_wait_us - stats->cpu_wait_us_base;
-	cpu_busy_us = pgadm_shared->load.sample.cpu_busy_us - stats->cpu_busy_us_base;
-	reset_at = stats->reset_at;
-	LWLockRelease(&pgadm_shared->lock);
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
 
-	/* These change without the lock, so they are added up after the copy. */
-	for (int i = 0; i < lengthof(bypass_counters); i++)
-		bypassed += counters[bypass_counters[i]];
-
-	add_counters(&row, counters, first_counters, lengthof(first_counters));
-	add(&row, Int64GetDatum((int64) bypassed));
-	add_counters(&row, counters, bypass_counters, lengthof(bypass_counters));
-	add_counters(&row, counters, last_counters, lengthof(last_counters));
-	add_ms(&row, wait_us_total);
-	add_ms(&row, wait_us_max);
-	add(&row, histogram(buckets));
-	add(&row, Int64GetDatum(cpu_wait_us));
-	add(&row, Int64GetDatum(cpu_busy_us));
-	add_timestamp(&row, reset_at);
+	copy_statistics(&stats);
+	for (int i = 0; i < tupdesc->natts; i++)
+		add_statistic(&row, &stats, NameStr(TupleDescAttr(tupdesc, i)->attname));
 
 	return row_result(fcinfo, &row);
 }
