@@ -21,6 +21,7 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "funcapi.h"
+#include "gate.h"
 #include "miscadmin.h"
 #include "shared.h"
 #include "stats.h"
@@ -392,12 +393,12 @@ typedef struct Statistics
 } Statistics;
 
 static void
-copy_statistics(Statistics *copy)
+copy_statistics(void *arg)
 {
+	Statistics *copy = arg;
 	const PgAdmStats *stats = &pgadm_shared->stats;
 	const PgAdmLoadSample *sample = &pgadm_shared->load.sample;
 
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < PGADM_NCOUNTERS; i++)
 		copy->counters[i] = pgadm_stats_get(i);
 	memcpy(copy->wait_histogram, stats->wait_histogram, sizeof(copy->wait_histogram));
@@ -406,7 +407,6 @@ copy_statistics(Statistics *copy)
 	copy->cpu_wait_us = sample->cpu_wait_us - stats->cpu_wait_us_base;
 	copy->cpu_busy_us = sample->cpu_busy_us - stats->cpu_busy_us_base;
 	copy->reset_at = stats->reset_at;
-	LWLockRelease(&pgadm_shared->lock);
 }
 
 /*
@@ -471,7 +471,7 @@ pgadm_statistics_1_0(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	copy_statistics(&stats);
+	pgadm_gate_locked(copy_statistics, &stats);
 	for (int i = 0; i < tupdesc->natts; i++)
 		add_statistic(&row, &stats, NameStr(TupleDescAttr(tupdesc, i)->attname));
 
