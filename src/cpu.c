@@ -11,11 +11,11 @@
  * none of our hooks (the auxiliary processes) only lose what they used since
  * the last sample.
  *
- * Most connections of a server are idle at any time.  A backend counts in its
- * backend when it begins and ends a statement, and when it plans one, so that the
- * sampler need not look again at one that was waiting for its client, and not
- * for data of a COPY, at the last sample, still is, and has begun nothing
- * meanwhile.  The count is odd during a statement.
+ * Most connections of a server are idle at any time.  A backend counts, in its
+ * PgAdmBackend, when it begins and ends a statement, and when it plans one.  So
+ * the sampler need not look again at a backend that was waiting for its client,
+ * and not for data of a COPY, at the last sample, still is, and has begun
+ * nothing meanwhile.  The count is odd during a statement.
  *
  * Locking: the accounts and sums are under a spinlock of their own.
  *
@@ -134,7 +134,7 @@ pgadm_cpu_note_activity(void)
 }
 
 /*
- * It begins to execute a statement.
+ * This backend begins to execute a statement.
  */
 void
 pgadm_cpu_begin_statement(void)
@@ -147,7 +147,7 @@ pgadm_cpu_begin_statement(void)
 }
 
 /*
- * The statement, if there was one, has come to its end.
+ * This backend's statement, if there was one, has come to its end.
  */
 void
 pgadm_cpu_end_statement(void)
@@ -219,7 +219,7 @@ close_account(PgAdmCpuAccount *account, int pid)
 
 /*
  * Bring the account of one process up to date.  A process number keeps the pid
- * of whoever had it last, and sooner or later that is another program's.
+ * of the process that had it last; sooner or later that is another program's.
  */
 static void
 sample_process(int number, int pid, PgAdmCpuConsumer *consumers)

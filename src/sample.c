@@ -22,6 +22,7 @@
 #include "cgroup.h"
 #include "clock.h"
 #include "cpu.h"
+#include "gate.h"
 #include "monitors.h"
 #include "procfs.h"
 #include "sample.h"
@@ -73,8 +74,8 @@ sample_cpu_time(PgAdmLoadSample *sample, PgAdmCpuConsumer *consumers)
 }
 
 /*
- * Utilization of the CPUs that this server may use, by anybody.  The totals
- * grow by what was used between two readings that can be compared.
+ * Utilization of the CPUs that this server may use, by any process.  The
+ * totals grow by what was used between two readings that can be compared.
  */
 static void
 sample_utilization(PgAdmLoadSample *sample)
@@ -146,16 +147,12 @@ sample_rates(TimestampTz now, bool saturated)
 						   saturated, now, pgadm_sample_interval);
 }
 
-/*
- * Make the sample the current one.
- */
 static void
-publish(PgAdmLoadSample *sample)
+publish_load(void *arg)
 {
+	PgAdmLoadSample *sample = arg;
 	PgAdmServerLoad *load = &pgadm_shared->load;
-	PgAdmHistory *history = &pgadm_shared->history;
 
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	sample->running = pgadm_shared->pools[0].usage.running;
 	sample->queued = pgadm_shared->pools[0].queued;
 	sample->admitted = pgadm_stats_get(PGADM_ADMITTED);
@@ -165,7 +162,17 @@ publish(PgAdmLoadSample *sample)
 	load->interval_ms = pgadm_sample_interval;
 	load->throttle_rate = throttle_rate.last;
 	load->service_rate = pgadm_load_rate(&service_rate);
-	LWLockRelease(&pgadm_shared->lock);
+}
+
+/*
+ * Make the sample the current one.
+ */
+static void
+publish(PgAdmLoadSample *sample)
+{
+	PgAdmHistory *history = &pgadm_shared->history;
+
+	pgadm_gate_locked(publish_load, sample);
 
 	LWLockAcquire(&history->lock, LW_EXCLUSIVE);
 	history->samples[pgadm_load_history_next(history->written)] = *sample;
@@ -202,7 +209,8 @@ pgadm_sample_start(void)
 }
 
 /*
- * Take a sample.  "saturated" is whether anybody has waited since the last.
+ * Take a sample.  "saturated" is whether a query has waited since the last, or
+ * would have had to.
  */
 void
 pgadm_sample_take(bool saturated)

@@ -5,9 +5,9 @@
  *
  * Once per sample_interval it takes a sample and publishes the limits, since
  * the machine may have become another; as it does when the configuration has
- * been reloaded.  While all workers are in use, or anybody is queued, it also
- * looks every LOOK_MS for workers to lend and for waiters that nobody woke; else
- * it looks for such workers every IDLE_LOOK_MS.
+ * been reloaded.  While all workers are in use, or a query is queued, it also
+ * looks every LOOK_MS for workers to lend and for waiters that no process woke;
+ * else it looks for such workers every IDLE_LOOK_MS.
  *
  * Queries are admitted and let go without it.  If it dies, the postmaster
  * starts it again; until then nothing is lent, and a reload has no effect.
@@ -23,16 +23,16 @@
 
 #include <signal.h>
 
+#include "capacity.h"
+#include "clock.h"
 #include "compat.h"
 #include "errors.h"
-#include "clock.h"
+#include "gate.h"
 #include "lending.h"
-#include "capacity.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "gate.h"
 #include "sample.h"
 #include "sampler.h"
 #include "settings.h"
@@ -43,7 +43,7 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
-/* Time between two looks at who waits, and if there is no reason to hurry */
+/* Time between two looks at the waiters, and if there is no reason to hurry */
 #define LOOK_MS			100
 #define IDLE_LOOK_MS	1000
 
@@ -99,8 +99,9 @@ sleep_until_due(const Task *look, const Task *sample)
 }
 
 /*
- * Look at who waits.  Returns how long to wait before looking again if there
- * is a reason for that, and sets whether there is.
+ * Look for workers to lend and, if busy, for waiters to wake.  Returns how long
+ * to wait before the next look if there is a reason to hurry, and sets whether
+ * some query may be about to lend.
  */
 static int
 look(bool busy, bool *soon)
@@ -137,7 +138,7 @@ pgadm_sampler_main(Datum main_arg)
 	Task		looks = {.last_us = pgadm_clock_us()};
 	Task		samples = {0};
 	int			hurry_ms = LOOK_MS;
-	bool		soon = false;	/* some may be about to lend */
+	bool		soon = false;	/* some query may be about to lend */
 	bool		saturated = false;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);

@@ -19,7 +19,8 @@
 #define PGADM_SAMPLER_MISSING_MS	3000
 
 /*
- * The sampler, set by itself, and but for "alerted" without the lock.
+ * The sampler's own state, which it sets without the lock; but "alerted", which
+ * queries set too, is under the lock.
  */
 typedef struct PgAdmSamplerState
 {

@@ -6,12 +6,15 @@
  * It is composed of the modules' own structs, whose headers describe them.
  *
  * Locking: everything in the struct is protected by the admission lock, unless
- * its comment says otherwise.  gate.c is the only file that takes that lock; it
- * holds it for some hundred instructions, and for no more than a few for each
- * waiter: nothing is allocated, reported or waited for, no other lock is taken
- * and no latch is set meanwhile.  It is always taken exclusively: processes
- * that share an LWLock overtake one that wants it exclusively, so a few
- * sessions that read a view again and again could shut all others out.
+ * its comment says otherwise.  gate.c is the only file that takes that lock.  A
+ * query holds it for some hundred instructions, and at most a few steps for each
+ * waiter; a view while it copies what it shows, at most the entries of all
+ * backends or the counters of all roles, and a warning about memory while it goes
+ * through those entries.  Nothing is allocated, reported or waited for, no error
+ * raised, no other lock taken and no latch set meanwhile.  It is always taken
+ * exclusively: processes that share an LWLock overtake one that wants it
+ * exclusively, so a few sessions that read a view again and again could shut all
+ * others out.
  *
  * Copyright (c) 2026, pg_admission contributors
  *

@@ -4,8 +4,10 @@
  *		SQL functions over copies of the shared state.
  *
  * Whatever is shown together is copied together under the admission lock, and
- * formatted after it has been released.  C functions carry the extension
- * version in which their result took its form.
+ * formatted after it has been released.  Memory for a copy is allocated, and
+ * zeroed, before: the kernel provides it when it is first written to, which
+ * should not be while a lock is held.  C functions carry the extension version
+ * in which their result took its form.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -22,11 +24,11 @@
 #include "compat.h"
 #include "funcapi.h"
 #include "gate.h"
+#include "memory_feedback.h"
 #include "miscadmin.h"
+#include "settings.h"
 #include "shared.h"
 #include "stats.h"
-#include "memory_feedback.h"
-#include "settings.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -135,41 +137,67 @@ may_see(Oid role)
 }
 
 /*
+ * Memory for a copy of what is aligned to cache lines, never to be freed by
+ * itself.
+ */
+static void *
+palloc_lines(Size size)
+{
+	return (void *) TYPEALIGN(PGADM_CACHE_LINE_SIZE,
+							  palloc0(size + PGADM_CACHE_LINE_SIZE - 1));
+}
+
+/*
+ * A copy of all that pg_admission_status shows.
+ */
+typedef struct Status
+{
+	PgAdmMode	mode;
+	PgAdmPool	pool;
+	PgAdmSamplerState sampler;
+	PgAdmServerLoad load;
+} Status;
+
+static void
+copy_status(void *arg)
+{
+	Status	   *status = arg;
+
+	status->mode = pgadm_shared->mode;
+	status->pool = pgadm_shared->pools[0];
+	status->sampler = pgadm_shared->sampler;
+	status->load = pgadm_shared->load;
+}
+
+/*
  * The state of the server.
  */
 Datum
 pgadm_status_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmShared *shared = pgadm_shared;
-	PgAdmMode	mode;
-	PgAdmPool	pool;
-	PgAdmSamplerState sampler;
-	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
+	Status	   *status = palloc_lines(sizeof(Status));
+	const PgAdmPool *pool = &status->pool;
+	const PgAdmServerLoad *load = &status->load;
 	TimestampTz now = GetCurrentTimestamp();
 	PgAdmLoadValue ratio;
 	Row			row = {0};
 
 	pgadm_shared_require();
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	mode = shared->mode;
-	pool = shared->pools[0];
-	sampler = shared->sampler;
-	*load = shared->load;
-	LWLockRelease(&shared->lock);
+	pgadm_gate_locked(copy_status, status);
 
-	add_text(&row, pgadm_settings_mode_name(mode));
-	add_text(&row, pool.rules.shedding ? "on" : "off");
-	add(&row, Int32GetDatum(pool.usage.running));
-	add(&row, Int32GetDatum(pool.queued));
-	if (pool.rules.queue_capacity < 0)
+	add_text(&row, pgadm_settings_mode_name(status->mode));
+	add_text(&row, pool->rules.shedding ? "on" : "off");
+	add(&row, Int32GetDatum(pool->usage.running));
+	add(&row, Int32GetDatum(pool->queued));
+	if (pool->rules.queue_capacity < 0)
 		add_null(&row);
 	else
-		add(&row, Int32GetDatum(pool.rules.queue_capacity));
-	add(&row, Int32GetDatum(pool.usage.workers_used));
-	add(&row, Int32GetDatum(pool.usage.workers_lent));
-	add(&row, Int32GetDatum(pool.capacity.workers));
-	add(&row, Int64GetDatum(pool.usage.memory_used));
-	add(&row, Int64GetDatum(pool.capacity.memory));
+		add(&row, Int32GetDatum(pool->rules.queue_capacity));
+	add(&row, Int32GetDatum(pool->usage.workers_used));
+	add(&row, Int32GetDatum(pool->usage.workers_lent));
+	add(&row, Int32GetDatum(pool->capacity.workers));
+	add(&row, Int64GetDatum(pool->usage.memory_used));
+	add(&row, Int64GetDatum(pool->capacity.memory));
 	ratio = fresh(load, load->sample.cpu_wait_ratio, now);
 	add_load_value(&row, ratio);
 	add_load_value(&row, fresh(load, load->sample.cpu_utilization, now));
@@ -181,10 +209,10 @@ pgadm_status_1_0(PG_FUNCTION_ARGS)
 														   pgadm_min_cpu_wait_ratio_to_reject,
 														   pgadm_max_cpu_wait_ratio_to_reject)));
 	add_timestamp(&row, load->sample.sampled_at);
-	if (sampler.pid == 0)
+	if (status->sampler.pid == 0)
 		add_null(&row);
 	else
-		add(&row, Int32GetDatum(sampler.pid));
+		add(&row, Int32GetDatum(status->sampler.pid));
 
 	return row_result(fcinfo, &row);
 }
@@ -248,22 +276,10 @@ number_waiters(dlist_head *list, int *positions, int *n)
 
 	dlist_foreach(iter, list)
 	{
-		PgAdmBackend  *backend = dlist_container(PgAdmBackend, waiter.link, iter.cur);
+		PgAdmBackend *backend = dlist_container(PgAdmBackend, waiter.link, iter.cur);
 
 		positions[backend - pgadm_shared->backends] = ++(*n);
 	}
-}
-
-/*
- * Memory for a copy of what is aligned to cache lines, never to be freed by
- * itself.  It is zeroed, so that the kernel need not provide it only when it is
- * copied to, while a lock is held.
- */
-static void *
-palloc_lines(Size size)
-{
-	return (void *) TYPEALIGN(PGADM_CACHE_LINE_SIZE,
-							  palloc0(size + PGADM_CACHE_LINE_SIZE - 1));
 }
 
 /*
@@ -286,21 +302,17 @@ copy_backend(PgAdmBackend *copy, const PgAdmBackend *backend)
 }
 
 static void
-copy_queries(Queries *queries)
+copy_queries(void *arg)
 {
+	Queries    *queries = arg;
 	PgAdmShared *shared = pgadm_shared;
 	int			n = 0;
 
-	queries->backends = palloc_lines(shared->nbackends * sizeof(PgAdmBackend));
-	queries->positions = palloc0(shared->nbackends * sizeof(int));
-
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	queries->capacity = shared->pools[0].capacity;
 	for (int i = 0; i < shared->nbackends; i++)
 		copy_backend(&queries->backends[i], &shared->backends[i]);
 	number_waiters(&shared->pools[0].priority, queries->positions, &n);
 	number_waiters(&shared->pools[0].ordinary, queries->positions, &n);
-	LWLockRelease(&shared->lock);
 }
 
 /*
@@ -358,7 +370,10 @@ pgadm_queries_1_0(PG_FUNCTION_ARGS)
 	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
-	copy_queries(&queries);
+	queries.backends = palloc_lines(pgadm_shared->nbackends * sizeof(PgAdmBackend));
+	queries.positions = palloc0(pgadm_shared->nbackends * sizeof(int));
+	pgadm_gate_locked(copy_queries, &queries);
+
 	now = GetCurrentTimestamp();
 	for (int i = 0; i < pgadm_shared->nbackends; i++)
 		emit_backend((ReturnSetInfo *) fcinfo->resultinfo, &queries, i, now);
@@ -488,41 +503,60 @@ add_oid(Row *row, Oid oid)
 }
 
 /*
+ * A copy of all that pg_admission_roles shows.
+ */
+typedef struct Roles
+{
+	int			n;
+	PgAdmRoleStats *stats;
+} Roles;
+
+static void
+copy_roles(void *arg)
+{
+	Roles	   *roles = arg;
+
+	roles->n = pgadm_shared->nroles;
+	memcpy(roles->stats, pgadm_shared->roles, roles->n * sizeof(PgAdmRoleStats));
+}
+
+static void
+emit_role(ReturnSetInfo *rsinfo, const PgAdmRoleStats *stats)
+{
+	Row			row = {0};
+
+	add_oid(&row, stats->role);
+	add_oid(&row, stats->database);
+	if (may_see(stats->role))
+	{
+		add(&row, Int64GetDatum((int64) stats->submitted));
+		add(&row, Int64GetDatum((int64) stats->admitted));
+		add(&row, Int64GetDatum((int64) stats->waited));
+		add(&row, Int64GetDatum((int64) stats->rejected));
+		add(&row, Int64GetDatum((int64) stats->would_have_rejected));
+		add_ms(&row, stats->wait_us_total);
+	}
+	emit_row(rsinfo, &row);
+}
+
+/*
  * The cumulative statistics of each role and database.
  */
 Datum
 pgadm_roles_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmRoleStats *stats = palloc_lines(sizeof(pgadm_shared->roles));
-	int			n;
+	Roles		roles;
 
 	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	n = pgadm_shared->nroles;
-	memcpy(stats, pgadm_shared->roles, n * sizeof(PgAdmRoleStats));
-	LWLockRelease(&pgadm_shared->lock);
+	roles.stats = palloc_lines(sizeof(pgadm_shared->roles));
+	pgadm_gate_locked(copy_roles, &roles);
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < roles.n; i++)
 	{
-		Row			row = {0};
-
-		if (stats[i].submitted == 0)
-			continue;
-
-		add_oid(&row, stats[i].role);
-		add_oid(&row, stats[i].database);
-		if (may_see(stats[i].role))
-		{
-			add(&row, Int64GetDatum((int64) stats[i].submitted));
-			add(&row, Int64GetDatum((int64) stats[i].admitted));
-			add(&row, Int64GetDatum((int64) stats[i].waited));
-			add(&row, Int64GetDatum((int64) stats[i].rejected));
-			add(&row, Int64GetDatum((int64) stats[i].would_have_rejected));
-			add_ms(&row, stats[i].wait_us_total);
-		}
-		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
+		if (roles.stats[i].submitted > 0)
+			emit_role((ReturnSetInfo *) fcinfo->resultinfo, &roles.stats[i]);
 	}
 
 	return (Datum) 0;
@@ -659,19 +693,14 @@ pgadm_load_1_0(PG_FUNCTION_ARGS)
 }
 
 /*
- * A copy of the shared load.
+ * Copy the shared load.
  */
-static PgAdmServerLoad *
-copy_load(void)
+static void
+copy_load(void *arg)
 {
-	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
+	PgAdmServerLoad *load = arg;
 
-	pgadm_shared_require();
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	*load = pgadm_shared->load;
-	LWLockRelease(&pgadm_shared->lock);
-
-	return load;
 }
 
 static void
@@ -688,51 +717,59 @@ add_statements(Row *row, int statements)
 											 TYPALIGN_INT)));
 }
 
+static void
+emit_breaker(ReturnSetInfo *rsinfo, const PgAdmServerLoad *load,
+			 const PgAdmBreaker *breaker, TimestampTz now)
+{
+	bool		is_fresh = !pgadm_load_stale(load->sample.sampled_at, now,
+											 load->interval_ms);
+	bool		tripped = pgadm_breakers_is_tripped(breaker, -1, is_fresh, now);
+	bool		by_hand = breaker->kind == PGADM_BREAKER_OPERATOR;
+	char		reason[PGADM_BREAKER_REASON];
+	Row			row = {0};
+
+	add_text(&row, breaker->name);
+	add(&row, Float8GetDatum(breaker->state.threshold));
+	if (by_hand)
+		add(&row, Float8GetDatum(tripped ? 1 : 0));
+	else
+		add_load_value(&row, fresh(load, breaker->state.value, now));
+	add(&row, BoolGetDatum(tripped));
+	add(&row, BoolGetDatum(breaker->warn_only));
+	add_statements(&row, breaker->statements);
+	add(&row, Int64GetDatum(breaker->state.trips));
+	add(&row, Int64GetDatum(breaker->warned));
+	add_timestamp(&row, breaker->state.last_tripped_at);
+	add_timestamp(&row, by_hand && tripped ? breaker->expires_at : 0);
+	if (by_hand && tripped)
+	{
+		pgadm_breakers_copy_reason(breaker, reason);
+		add_text(&row, reason);
+	}
+	else
+		add_null(&row);
+	emit_row(rsinfo, &row);
+}
+
 /*
  * The circuit breakers.
  */
 Datum
 pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmServerLoad *load = copy_load();
-	TimestampTz now = GetCurrentTimestamp();
-	bool		is_fresh = !pgadm_load_stale(load->sample.sampled_at, now,
-											 load->interval_ms);
+	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
+	TimestampTz now;
 
+	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
+	pgadm_gate_locked(copy_load, load);
+	now = GetCurrentTimestamp();
 	for (int i = 0; i < PGADM_MAX_BREAKERS; i++)
 	{
-		PgAdmBreaker *breaker = &load->breakers[i];
-		bool		by_hand = breaker->kind == PGADM_BREAKER_OPERATOR;
-		bool		tripped = pgadm_breakers_is_tripped(breaker, -1, is_fresh, now);
-		char		reason[PGADM_BREAKER_REASON];
-		Row			row = {0};
-
-		if (breaker->kind == PGADM_BREAKER_UNUSED)
-			continue;
-
-		add_text(&row, breaker->name);
-		add(&row, Float8GetDatum(breaker->state.threshold));
-		if (by_hand)
-			add(&row, Float8GetDatum(tripped ? 1 : 0));
-		else
-			add_load_value(&row, fresh(load, breaker->state.value, now));
-		add(&row, BoolGetDatum(tripped));
-		add(&row, BoolGetDatum(breaker->warn_only));
-		add_statements(&row, breaker->statements);
-		add(&row, Int64GetDatum(breaker->state.trips));
-		add(&row, Int64GetDatum(breaker->warned));
-		add_timestamp(&row, breaker->state.last_tripped_at);
-		add_timestamp(&row, by_hand && tripped ? breaker->expires_at : 0);
-		if (by_hand && tripped)
-		{
-			pgadm_breakers_copy_reason(breaker, reason);
-			add_text(&row, reason);
-		}
-		else
-			add_null(&row);
-		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
+		if (load->breakers[i].kind != PGADM_BREAKER_UNUSED)
+			emit_breaker((ReturnSetInfo *) fcinfo->resultinfo, load,
+						 &load->breakers[i], now);
 	}
 
 	return (Datum) 0;
@@ -744,11 +781,14 @@ pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 Datum
 pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 {
-	PgAdmServerLoad *load = copy_load();
-	TimestampTz now = GetCurrentTimestamp();
+	PgAdmServerLoad *load = palloc0(sizeof(PgAdmServerLoad));
+	TimestampTz now;
 
+	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
+	pgadm_gate_locked(copy_load, load);
+	now = GetCurrentTimestamp();
 	for (int id = 0; id < PGADM_NWARNINGS; id++)
 	{
 		PgAdmLoadWarning *warning = &load->warnings[id];
@@ -768,6 +808,12 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+static void
+reset_statistics(void *arg)
+{
+	pgadm_stats_reset();
+}
+
 /*
  * Set the cumulative statistics to zero.
  */
@@ -776,9 +822,7 @@ pgadm_reset_1_0(PG_FUNCTION_ARGS)
 {
 	pgadm_shared_require();
 
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-	pgadm_stats_reset();
-	LWLockRelease(&pgadm_shared->lock);
+	pgadm_gate_locked(reset_statistics, NULL);
 	pgadm_memory_feedback_reset();
 
 	PG_RETURN_VOID();

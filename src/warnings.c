@@ -6,8 +6,8 @@
  * When a warning is raised and cleared is for load.c to say.  Each change is
  * logged once, with the biggest consumers of that moment.
  *
- * Locking: the sampler is the only one that changes warnings, which are part
- * of the shared load, under the admission lock; it reads them without.
+ * Locking: warnings are part of the shared load, under the admission lock.  Only
+ * the sampler changes them, so it reads them without.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "gate.h"
 #include "lib/stringinfo.h"
 #include "settings.h"
 #include "shared.h"
@@ -63,35 +64,39 @@ pgadm_warnings_message(PgAdmWarningId id)
 	return psprintf("%s; remedy: %s", _(wording[id].message), _(wording[id].remedy));
 }
 
+/* The biggest charge of memory; pid 0 if there is none */
+typedef struct Charge
+{
+	pid_t		pid;
+	int64		memory;
+} Charge;
+
 /*
  * Find the running query with the biggest charge of memory.
  */
-static int
-biggest_charge(int64 *memory)
+static void
+find_biggest_charge(void *arg)
 {
-	int			pid = 0;
+	Charge	   *biggest = arg;
 
-	*memory = 0;
-	LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < pgadm_shared->nbackends; i++)
 	{
-		PgAdmBackend  *slot = &pgadm_shared->backends[i];
+		const PgAdmBackend *backend = &pgadm_shared->backends[i];
 
 		for (int j = 0; j < PGADM_ENTRIES_PER_BACKEND; j++)
 		{
-			if (slot->holdings.entries[j].memory <= *memory)
+			const PgAdmEntry *entry = &backend->holdings.entries[j];
+
+			if (entry->memory <= biggest->memory)
 				continue;
-			*memory = slot->holdings.entries[j].memory;
-			pid = slot->pid;
+			biggest->memory = entry->memory;
+			biggest->pid = backend->pid;
 		}
 	}
-	LWLockRelease(&pgadm_shared->lock);
-
-	return pid;
 }
 
 /*
- * Who uses most CPU time at the moment.
+ * Name the processes that use most CPU time at the moment.
  */
 static char *
 describe_cpu_time(const PgAdmCpuConsumer *consumers)
@@ -110,18 +115,18 @@ describe_cpu_time(const PgAdmCpuConsumer *consumers)
 }
 
 /*
- * Who has been charged most memory.
+ * Name the process whose query has been charged most memory.
  */
 static char *
 describe_charge(void)
 {
-	int64		memory;
-	int			pid = biggest_charge(&memory);
+	Charge		biggest = {0};
 
-	if (pid == 0)
+	pgadm_gate_locked(find_biggest_charge, &biggest);
+	if (biggest.pid == 0)
 		return pstrdup(_("No query has been charged any memory."));
 	return psprintf(_("Most memory charged: PID %d (%lld kB)."),
-					pid, (long long) (memory / 1024));
+					biggest.pid, (long long) (biggest.memory / 1024));
 }
 
 static void
@@ -182,6 +187,21 @@ update_warning(PgAdmWarningId id, PgAdmLoadWarning *warning,
 	return PGADM_LOAD_UNCHANGED;
 }
 
+/* A warning that has been updated */
+typedef struct Update
+{
+	PgAdmWarningId id;
+	PgAdmLoadWarning warning;
+} Update;
+
+static void
+publish(void *arg)
+{
+	const Update *update = arg;
+
+	pgadm_shared->load.warnings[update->id] = update->warning;
+}
+
 /*
  * Update every warning from a sample, and log what is raised or cleared.
  */
@@ -191,13 +211,10 @@ pgadm_warnings_update(const PgAdmLoadSample *sample, int64 throttled,
 {
 	for (int id = 0; id < PGADM_NWARNINGS; id++)
 	{
-		PgAdmLoadWarning warning = pgadm_shared->load.warnings[id];
-		PgAdmLoadEvent event = update_warning(id, &warning, sample, throttled);
+		Update		update = {id, pgadm_shared->load.warnings[id]};
+		PgAdmLoadEvent event = update_warning(id, &update.warning, sample, throttled);
 
-		LWLockAcquire(&pgadm_shared->lock, LW_EXCLUSIVE);
-		pgadm_shared->load.warnings[id] = warning;
-		LWLockRelease(&pgadm_shared->lock);
-
-		log_event(event, id, &warning, consumers);
+		pgadm_gate_locked(publish, &update);
+		log_event(event, id, &update.warning, consumers);
 	}
 }
