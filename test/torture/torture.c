@@ -77,6 +77,7 @@ static uint64_t seed = 0;
 static const char *conninfo = "";
 static bool stop_processes = false;
 static bool verbose = false;
+static bool scarce = false;		/* memory is */
 
 static Client clients[MAX_CLIENTS];
 
@@ -325,12 +326,22 @@ run_extended(Client *c, const char *sql, int argument)
 
 /* ---- queries ------------------------------------------------------------ */
 
+static void connect_client(Client *c);
+
 /*
  * A query that reads, small or large, without side effects.
  */
 static const char *
 some_query(Client *c)
 {
+	/* Each claims 2 to 8 MB. */
+	static const char *const hungry[] = {
+		"SELECT count(*) FROM (SELECT pad FROM many ORDER BY pad OFFSET 0) s",
+		"SELECT count(*) FROM (SELECT DISTINCT pad FROM many ORDER BY pad OFFSET 0) s",
+		"SELECT count(*) FROM many a JOIN many b USING (pad)",
+		"SELECT count(*), pg_sleep(0.3) FROM (SELECT pad FROM many ORDER BY pad OFFSET 0) s",
+		"WITH m AS MATERIALIZED (SELECT * FROM many) SELECT count(*) FROM m a JOIN m b ON a.id = b.id",
+	};
 	static const char *const queries[] = {
 		"SELECT count(*) FROM many",
 		"SELECT sum(n) FROM hot",
@@ -351,6 +362,8 @@ some_query(Client *c)
 		"SELECT 1",
 	};
 
+	if (scarce && chance(c, 70))
+		return hungry[below(c, sizeof(hungry) / sizeof(*hungry))];
 	return queries[below(c, sizeof(queries) / sizeof(*queries))];
 }
 
@@ -817,6 +830,44 @@ do_loopback(Client *c)
 	}
 }
 
+/*
+ * Both halves of a query claim memory, of which there is perhaps enough for one.
+ */
+static void
+do_hungry_loopback(Client *c)
+{
+	run(c, "SELECT f_dblink('SELECT count(*) FROM (SELECT pad FROM many ORDER BY pad OFFSET 0) s'), "
+		"count(*) FROM (SELECT %s FROM %s ORDER BY 1 OFFSET 0) t",
+		chance(c, 50) ? "pad" : "v", chance(c, 50) ? "many" : "far_many");
+}
+
+/*
+ * A client that wants an answer on another connection while its cursor is open.
+ */
+static void
+do_second_connection(Client *c)
+{
+	Client		other = *c;
+
+	if (!run(c, "BEGIN; DECLARE c CURSOR FOR SELECT pad FROM many ORDER BY pad; FETCH 5 FROM c"))
+	{
+		run(c, "ROLLBACK");
+		return;
+	}
+	other.conn = NULL;
+	other.prepared = false;
+	connect_client(&other);
+	if (other.conn != NULL && PQstatus(other.conn) == CONNECTION_OK)
+	{
+		begin_doing(c, "another connection");
+		run(&other, "%s", some_query(c));
+		end_doing(c);
+	}
+	PQfinish(other.conn);
+	c->random = other.random;
+	run(c, "FETCH 5 FROM c; COMMIT");
+}
+
 static void
 do_settings(Client *c)
 {
@@ -922,12 +973,13 @@ do_reconnect(Client *c)
 /*
  * What a client may do next, and how often.
  */
-static const struct
+typedef struct Action
 {
 	void		(*action) (Client *c);
 	int			weight;
-}			actions[] =
-{
+} Action;
+
+static const Action actions[] = {
 	{do_simple, 12},
 	{do_several, 4},
 	{do_extended, 6},
@@ -956,19 +1008,47 @@ static const struct
 	{do_reconnect, 1},
 };
 
+/* The same where memory is scarce. */
+static const Action scarce_actions[] = {
+	{do_simple, 20},
+	{do_several, 6},
+	{do_extended, 4},
+	{do_prepared, 4},
+	{do_pipeline, 6},
+	{do_slow_reader, 2},
+	{do_transaction, 10},
+	{do_savepoints, 4},
+	{do_cursors, 16},
+	{do_refcursor, 6},
+	{do_lock_table, 2},
+	{do_maintenance, 2},
+	{do_functions, 4},
+	{do_loopback, 4},
+	{do_hungry_loopback, 8},
+	{do_second_connection, 8},
+	{do_settings, 3},
+	{do_sleep, 2},
+	{do_cancel, 5},
+	{do_go_away, 3},
+	{do_reconnect, 1},
+};
+
 static void
 act(Client *c)
 {
+	const Action *list = scarce ? scarce_actions : actions;
+	size_t		n = scarce ? sizeof(scarce_actions) / sizeof(*list) :
+		sizeof(actions) / sizeof(*list);
 	int			total = 0;
 	int			pick;
 	int			i = 0;
 
-	for (size_t j = 0; j < sizeof(actions) / sizeof(*actions); j++)
-		total += actions[j].weight;
+	for (size_t j = 0; j < n; j++)
+		total += list[j].weight;
 	pick = below(c, total);
-	while (pick >= actions[i].weight)
-		pick -= actions[i++].weight;
-	actions[i].action(c);
+	while (pick >= list[i].weight)
+		pick -= list[i++].weight;
+	list[i].action(c);
 }
 
 /*
@@ -1089,14 +1169,18 @@ change_settings(Client *d)
 		{"pg_admission.log_rejections", "'all'", "none", "summary", "summary", "summary"},
 		{"deadlock_timeout", "'100ms'", "'200ms'", "'1s'", "'500ms'", "'200ms'"},
 	};
+	static const char *const memory[] = {"'8MB'", "'16MB'", "'12MB'", "'30MB'", "'20MB'"};
 	int			n = sizeof(values) / sizeof(*values);
 
 	for (int i = 1 + below(d, 4); i > 0; i--)
 	{
 		int			which = below(d, n);
 
-		ask(d->conn, "ALTER SYSTEM SET %s = %s", values[which][0],
-			values[which][1 + below(d, 5)]);
+		const char *value = values[which][1 + below(d, 5)];
+
+		if (scarce && strcmp(values[which][0], "pg_admission.total_memory") == 0)
+			value = memory[below(d, 5)];
+		ask(d->conn, "ALTER SYSTEM SET %s = %s", values[which][0], value);
 	}
 	ask(d->conn, "SELECT pg_reload_conf()");
 }
@@ -1331,6 +1415,7 @@ usage(void)
 		 "  --seed=N            default: from the clock; it is printed\n"
 		 "  --stop-processes    also stop (SIGSTOP) backends for a moment; needs to run as\n"
 		 "                      the server's user, on its machine\n"
+		 "  --scarce            most queries claim memory, of which there is little\n"
 		 "  --verbose           show who takes long\n");
 	exit(0);
 }
@@ -1344,6 +1429,7 @@ read_arguments(int argc, char **argv)
 		{"seconds", required_argument, NULL, 't'},
 		{"seed", required_argument, NULL, 's'},
 		{"stop-processes", no_argument, NULL, 'p'},
+		{"scarce", no_argument, NULL, 'm'},
 		{"verbose", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
@@ -1368,6 +1454,9 @@ read_arguments(int argc, char **argv)
 				break;
 			case 'p':
 				stop_processes = true;
+				break;
+			case 'm':
+				scarce = true;
 				break;
 			case 'v':
 				verbose = true;

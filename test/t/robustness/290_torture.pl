@@ -3,6 +3,9 @@
 # Everything at once, at random: see test/torture/torture.c.
 #
 #	TORTURE_SECONDS=3600 TORTURE_SEED=1 TORTURE_CLIENTS=50 prove ... 290_torture.pl
+#
+# and once more with so little memory that most queries wait for it, for half of
+# the time.  TORTURE_PROFILES="scarce" runs only that.
 
 use strict;
 use warnings;
@@ -48,9 +51,13 @@ system_or_bail($ENV{CC} // 'cc', '-std=gnu99', '-O2', '-pthread',
 	"-I$includedir", '-o', $driver, "$folder/torture.c",
 	"-L$libdir", "-Wl,-rpath,$libdir", '-lpq');
 
-my $node = PostgreSQL::Test::Cluster->new('torture');
-$node->init;
-$node->append_conf('postgresql.conf', qq(
+# Start a server, torture it, and see what is left.
+sub torture
+{
+	my ($profile, $settings, @options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new("torture_$profile");
+	$node->init;
+	$node->append_conf('postgresql.conf', qq(
 shared_preload_libraries = 'pg_admission'
 pg_admission.mode = enforce
 pg_admission.cores = 1
@@ -68,32 +75,39 @@ parallel_setup_cost = 100
 log_statement = none
 log_error_verbosity = verbose
 log_min_messages = warning
-));
-$node->start;
-$node->safe_psql('postgres', PostgreSQL::Test::Utils::slurp_file("$folder/setup.sql"));
+$settings));
+	$node->start;
+	$node->safe_psql('postgres', PostgreSQL::Test::Utils::slurp_file("$folder/setup.sql"));
 
-my @command = ($driver, '--connect=' . $node->connstr('postgres'),
-	"--seconds=$seconds", "--clients=$clients", '--stop-processes');
-push @command, '--verbose' if $ENV{TORTURE_VERBOSE};
-push @command, "--seed=$ENV{TORTURE_SEED}" if $ENV{TORTURE_SEED};
-my $output = `@{[ map { "'" . s{'}{'\\''}gr . "'" } @command ]}`;
-is($? >> 8, 0, 'nothing is leaked and nothing hangs');
-diag($output) if $?;
-note($output);
+	my @command = ($driver, '--connect=' . $node->connstr('postgres'),
+		'--stop-processes', "--clients=$clients", @options);
+	push @command, '--verbose' if $ENV{TORTURE_VERBOSE};
+	push @command, "--seed=$ENV{TORTURE_SEED}" if $ENV{TORTURE_SEED};
+	my $output = `@{[ map { "'" . s{'}{'\\''}gr . "'" } @command ]}`;
+	is($? >> 8, 0, "$profile: nothing is leaked and nothing hangs");
+	diag($output) if $?;
+	note($output);
 
-$node->poll_query_until('postgres',
-	q(SELECT count(*) = 0 FROM pg_stat_activity WHERE usename LIKE 'torture%'))
-  or diag('somebody is still connected');
-is($node->safe_psql('postgres', q(
-	SELECT running + queued + workers_used + workers_lent + memory_used_bytes
-	FROM pg_admission_status)),
-	'0', 'with nobody connected all gauges are 0');
-is($node->safe_psql('postgres', 'SELECT rescued FROM pg_stat_admission'),
-	'0', 'nobody had to be rescued');
+	$node->poll_query_until('postgres',
+		q(SELECT count(*) = 0 FROM pg_stat_activity WHERE usename LIKE 'torture%'))
+	  or diag('somebody is still connected');
+	is($node->safe_psql('postgres', q(
+		SELECT running + queued + workers_used + workers_lent + memory_used_bytes
+		FROM pg_admission_status)),
+		'0', "$profile: with nobody connected all gauges are 0");
+	is($node->safe_psql('postgres', 'SELECT rescued FROM pg_stat_admission'),
+		'0', "$profile: nobody had to be rescued");
 
-$node->stop;
-my @lines = grep { unexpected($_) } split /\n/, PostgreSQL::Test::Utils::slurp_file($node->logfile);
-is(join("\n", @lines[0 .. ($#lines < 20 ? $#lines : 19)]), '',
-	'the server log has expected messages only');
+	$node->stop;
+	my @lines = grep { unexpected($_) } split /\n/, PostgreSQL::Test::Utils::slurp_file($node->logfile);
+	is(join("\n", @lines[0 .. ($#lines < 20 ? $#lines : 19)]), '',
+		"$profile: the server log has expected messages only");
+}
+
+my %profiles = (
+	all => [ '', "--seconds=$seconds" ],
+	scarce => [ "pg_admission.total_memory = '16MB'\n", '--scarce', '--seconds=' . int($seconds / 2) ]);
+
+torture($_, @{ $profiles{$_} }) foreach split ' ', $ENV{TORTURE_PROFILES} // 'all scarce';
 
 done_testing();
