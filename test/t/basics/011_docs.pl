@@ -15,7 +15,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $top = abs_path("$FindBin::Bin/../../..");
-my @files = qw(README.md docs/views.md docs/settings.md docs/how-it-works.md docs/operations.md);
+my @files = qw(README.md docs/views.md docs/settings.md docs/how-it-works.md docs/tools.md
+	docs/clients.md docs/operations.md);
 my %text = map { $_ => slurp_file("$top/$_") } @files;
 
 my $node = PostgreSQL::Test::Cluster->new('docs');
