@@ -119,3 +119,63 @@ load_mixed()
 	wait
 	printf 'analysts %s\n' "$(tps <"$WORK/analysts.log")"
 }
+
+# A table of 200,000 rows of 100 bytes, and one of one row.
+prepare_rows()
+{
+	sql "DROP TABLE IF EXISTS t, tiny;
+		CREATE TABLE t (id int PRIMARY KEY, x text);
+		INSERT INTO t SELECT i, rpad(md5(i::text), 100) FROM generate_series(1, 200000) i;
+		CREATE TABLE tiny AS SELECT 1 AS a;
+		ANALYZE t, tiny"
+}
+
+# Run a query that claims some 48 MB, for so many seconds and more, as the role
+# app, in the background.
+big_query()
+{
+	as_user env PGOPTIONS="-c work_mem=90MB -c max_parallel_workers_per_gather=0" \
+		"$BINDIR/psql" -XAqt -h "$(socket_dir "$server")" -U app -d postgres \
+		-c "SELECT count(*), pg_sleep($1) FROM (SELECT x FROM t ORDER BY x OFFSET 0) s" \
+		>"$WORK/big-$2.log" 2>&1 &
+}
+
+# load memory_waiter: SELECT count(*) FROM tiny, without and with a query that waits for memory (use -c pg_admission.cores=1 -c pg_admission.cores_multiplier=10 -c pg_admission.total_memory=120MB)
+prepare_memory_waiter() { prepare_rows; }
+load_memory_waiter()
+{
+	local file alone beside
+
+	file=$(script tiny <<<"SELECT count(*) FROM tiny;")
+	big_query $((2 * $1 + 6)) first
+	sleep 1
+	alone=$(bench -f "$file" -c 4 -j 1 -T "$1" | tps)
+	big_query 0 second
+	sleep 3
+	beside=$(bench -f "$file" -c 4 -j 1 -T "$1" | tps)
+	wait
+	printf 'alone %s\nbeside_waiter %s\nbeside_by_alone %s\n' "$alone" "$beside" \
+		"$(awk "BEGIN { print $beside / $alone }")"
+}
+
+# load memory_stream: 5 clients with small claims, then a sort that claims nearly everything (use -c pg_admission.cores=2 -c pg_admission.cores_multiplier=8 -c pg_admission.total_memory=66MB -c pg_admission.memory_fraction=0.5)
+prepare_memory_stream() { prepare_rows; }
+load_memory_stream()
+{
+	local file alone before after
+
+	file=$(script stream <<<"SELECT DISTINCT x FROM t WHERE id < 20000 ORDER BY x OFFSET 19998;")
+	alone=$(bench -f "$file" -c 5 -j 1 -T "$1" | tps)
+	bench -f "$file" -c 5 -j 1 -T "$1" >"$WORK/stream.log" &
+	sleep 2
+	before=$(date +%s%N)
+	as_user env PGOPTIONS="-c work_mem=23MB -c max_parallel_workers_per_gather=0" \
+		"$BINDIR/psql" -XAqt -h "$(socket_dir "$server")" -U app -d postgres \
+		-c "SELECT count(*) FROM (SELECT x FROM t ORDER BY x OFFSET 0) s" >"$WORK/sort.log" 2>&1 ||
+		tail -n 1 "$WORK/sort.log" >&2
+	after=$(date +%s%N)
+	wait
+	printf 'sort_ms %s\nalone %s\nbeside_sort %s\nbeside_by_alone %s\n' \
+		$(((after - before) / 1000000)) "$alone" "$(tps <"$WORK/stream.log")" \
+		"$(awk "BEGIN { print $(tps <"$WORK/stream.log") / $alone }")"
+}

@@ -29,6 +29,7 @@ seconds=10
 first=off
 second=enforce
 json=
+settings=()
 export server=					# the current one's data directory
 
 usage()
@@ -43,6 +44,7 @@ Usage: test/bench/run.sh [OPTION]... LOAD...
   -d SECONDS  of each run (default $seconds)
   -a, -b      the servers (default $first and $second): plain, off, observe,
 		enforce, or REVISION:MODE
+  -c SETTING  NAME=VALUE, for both servers; several are allowed
   -j FILE     also write every run there, as lines of JSON
 EOT
 }
@@ -98,16 +100,17 @@ server_settings()
 		shared_preload_libraries = 'pg_admission'
 		pg_admission.mode = '$mode'
 	EOT
+	[ ${#settings[@]} -eq 0 ] || printf '%s\n' "${settings[@]}"
 }
 
 # Start the server of a kind, and fill it.
 start_server()
 {
 	local data=$WORK/$1
-	local settings
+	local configuration
 
-	settings=$(server_settings "$2")
-	start_cluster "$data" <<<"$settings"
+	configuration=$(server_settings "$2")
+	start_cluster "$data" <<<"$configuration"
 	server=$data
 	sql "CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app;
 		GRANT pg_read_all_data, pg_write_all_data TO app" >/dev/null
@@ -194,12 +197,13 @@ main()
 {
 	local option load
 
-	while getopts n:d:a:b:j:lh option; do
+	while getopts n:d:a:b:c:j:lh option; do
 		case $option in
 			n) pairs=$OPTARG ;;
 			d) seconds=$OPTARG ;;
 			a) first=$OPTARG ;;
 			b) second=$OPTARG ;;
+			c) settings+=("$OPTARG") ;;
 			j) json=$OPTARG ;;
 			l) list_loads; return ;;
 			h) usage; return ;;

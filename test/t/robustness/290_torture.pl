@@ -32,6 +32,7 @@ sub unexpected
 	{
 		return 0 if $line =~ /there is no transaction|there is already a transaction/;
 		return 0 if $line =~ /you don't own a lock|skipping |autovacuum worker|is not a PostgreSQL|no connection to the server/;
+		return 0 if $line =~ /08006: +FATAL:  terminating connection/;	# of postgres_fdw's
 		return 1;
 	}
 	if ($line =~ /(ERROR|FATAL):  XX/)
