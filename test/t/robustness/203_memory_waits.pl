@@ -19,6 +19,10 @@ my $node = new_server('memory',
 my ($host, $port) = ($node->host, $node->port);
 my $count = 'SELECT count(*) FROM t';
 
+# Claims all of a work_mem of 20 MB
+my $rows = 300000;
+my $sort = 'SELECT count(*) FROM (SELECT x FROM big, generate_series(1, 3) ORDER BY x OFFSET 0) s';
+
 $node->safe_psql(
 	'postgres', qq{
 	CREATE ROLE fat LOGIN;
@@ -110,25 +114,23 @@ sub waits_for_long
 }
 
 # A cursor that is charged no memory does not exempt its session from the memory
-# budget.
+# budget; nor does a loop over one.
+foreach my $case (
+	[ 'BEGIN; DECLARE c CURSOR FOR SELECT a FROM tiny; FETCH c', $sort, $rows ],
+	[ 'BEGIN', "DO \$\$ DECLARE r record; BEGIN FOR r IN SELECT a FROM tiny LOOP PERFORM 1 FROM ($sort) s; END LOOP; END \$\$", '' ])
 {
-	my $client = client($node, user => 'fat');
+	my ($begin, $hungry, $result) = @$case;
 	my ($holder) = occupy($node, 1, user => 'fat');
+	my $client = client($node);
 
-	$client->query('SET work_mem = \'20MB\'');
-	$client->query('BEGIN; DECLARE c CURSOR FOR SELECT a FROM tiny; FETCH c');
-	$client->query('COMMIT');
-	my $loop = client($node);
-	$loop->start(q{
-		DO $$ DECLARE r record;
-		BEGIN
-			FOR r IN SELECT a FROM tiny LOOP
-				PERFORM count(*) FROM (SELECT x FROM big ORDER BY x OFFSET 0) s;
-			END LOOP;
-		END $$});
+	$client->query("SET work_mem = '20MB'; SET max_parallel_workers_per_gather = 0");
+	$client->query($begin);
+	queue_up($node, $client, $hungry);
+	pass('a sort after it waits for memory');
 	release($node, $holder);
-	succeeds_ok($loop->finish, '', 'a loop over a cursor without memory ends');
-	$_->quit foreach $client, $loop;
+	succeeds_ok($client->finish, $result, 'and is admitted in its turn');
+	$client->query('COMMIT');
+	$client->quit;
 }
 
 SKIP:
