@@ -36,7 +36,7 @@ CREATE VIEW pg_admission_status AS
 COMMENT ON VIEW pg_admission_status IS
 'state of admission control now (since 1.0)';
 COMMENT ON COLUMN pg_admission_status.mode IS
-'off, observe or enforce: of sessions without a mode of their own';
+'off, observe or enforce: of sessions without a mode of their own; off for all if pg_admission.enabled is off';
 COMMENT ON COLUMN pg_admission_status.load_shedding IS
 'on if the queue is bounded and queries are refused when it is full, else off';
 COMMENT ON COLUMN pg_admission_status.running IS

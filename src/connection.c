@@ -60,12 +60,13 @@ pgadm_connection_admit(Port *port)
 	PgAdmOutcome outcome;
 
 	if (pgadm_shared == NULL || am_walsender || MyBackendType != B_BACKEND ||
-		pgadm_mode == PGADM_MODE_OFF ||
+		pgadm_shared_mode() == PGADM_MODE_OFF ||
 		pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop ||
 		is_exempt(port->user_name))
 		return;
 
 	if (pgadm_gate_drops_connection(port->user_name, port->remote_host,
-									pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
+									pgadm_shared_mode() == PGADM_MODE_ENFORCE,
+									&outcome))
 		pgadm_errors_raise(&outcome);
 }

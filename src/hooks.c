@@ -112,7 +112,7 @@ shmem_startup(void)
 		prev_shmem_startup();
 	pgadm_shared_startup();
 	if (!IsUnderPostmaster)
-		pgadm_capacity_publish();
+		pgadm_capacity_publish(false);
 }
 
 static pg_attribute_hot PlannedStmt *

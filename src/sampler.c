@@ -124,7 +124,7 @@ follow_reload(void)
 
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	pgadm_capacity_publish();
+	pgadm_capacity_publish(false);
 	pgadm_sample_apply_settings();
 }
 
@@ -148,7 +148,7 @@ pgadm_sampler_main(Datum main_arg)
 	before_shmem_exit(forget_sampler, (Datum) 0);
 	pgadm_shared->sampler.procno = PGADM_MY_PROC_NUMBER;
 	pgadm_shared->sampler.pid = MyProcPid;
-	pgadm_capacity_publish();
+	pgadm_capacity_publish(false);
 	pgadm_sample_start();
 
 	for (;;)
@@ -169,7 +169,7 @@ pgadm_sampler_main(Datum main_arg)
 		}
 		else if (ms_until(&samples, now_us) == 0)
 		{
-			pgadm_capacity_publish();
+			pgadm_capacity_publish(false);
 			pgadm_sample_take(saturated);
 			pgadm_errors_log_summary();
 			saturated = false;

@@ -163,7 +163,7 @@ copy_status(void *arg)
 {
 	Status	   *status = arg;
 
-	status->mode = pgadm_shared->mode;
+	status->mode = pgadm_shared_server_mode();
 	status->pool = pgadm_shared->pools[0];
 	status->sampler = pgadm_shared->sampler;
 	status->load = pgadm_shared->load;
