@@ -10,7 +10,7 @@
  * else it looks for such workers every IDLE_LOOK_MS.
  *
  * Queries are admitted and let go without it.  If it dies, the postmaster
- * starts it again; until then nothing is lent, and a reload has no effect.
+ * starts it again; until then backends stand in for it, see stand_in.c.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -129,6 +129,19 @@ follow_reload(void)
 }
 
 /*
+ * Tell the others that there is a sampler.
+ */
+static void
+say_alive(void)
+{
+	PgAdmSamplerState *sampler = &pgadm_shared->sampler;
+
+	sampler->alive_at = GetCurrentTimestamp();
+	if (pg_atomic_read_u64(&sampler->missed_at) != 0)
+		pg_atomic_write_u64(&sampler->missed_at, 0);
+}
+
+/*
  * The worker's main loop.  A SIGTERM ends it with an exit code that makes the
  * postmaster start it again, unless that is shutting down.
  */
@@ -156,7 +169,7 @@ pgadm_sampler_main(Datum main_arg)
 		bool		busy = pgadm_gate_watch();
 		int64		now_us = pgadm_clock_us();
 
-		pgadm_shared->sampler.alive_at = GetCurrentTimestamp();
+		say_alive();
 
 		looks.period_ms = busy || soon ? hurry_ms : IDLE_LOOK_MS;
 		samples.period_ms = pgadm_sample_interval;

@@ -776,6 +776,22 @@ pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 }
 
 /*
+ * The warning that the sampler is missing, if it is.
+ */
+static void
+emit_missing_sampler(ReturnSetInfo *rsinfo, TimestampTz now)
+{
+	Row			row = {0};
+
+	if (!pgadm_warnings_sampler_is_missing(now))
+		return;
+	add_text(&row, PGADM_WARNING_SAMPLER);
+	add_text(&row, pgadm_warnings_missing_sampler());
+	add_timestamp(&row, pgadm_shared->sampler.alive_at);
+	emit_row(rsinfo, &row);
+}
+
+/*
  * The warnings that are active.
  */
 Datum
@@ -804,6 +820,8 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 		add(&row, Float8GetDatum(warning->warn));
 		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
 	}
+
+	emit_missing_sampler((ReturnSetInfo *) fcinfo->resultinfo, now);
 
 	return (Datum) 0;
 }

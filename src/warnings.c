@@ -25,6 +25,13 @@
 #include "utils/timestamp.h"
 #include "warnings.h"
 
+/*
+ * The sampler may start late, or again, without anybody being told.  If it does
+ * not, that is logged at intervals.
+ */
+#define SAMPLER_MAY_MISS_MS		5000
+#define SAMPLER_MISSED_LOG_MS	300000
+
 static const struct
 {
 	const char *name;
@@ -217,4 +224,69 @@ pgadm_warnings_update(const PgAdmLoadSample *sample, int64 throttled,
 		pgadm_gate_locked(publish, &update);
 		log_event(event, id, &update.warning, consumers);
 	}
+}
+
+/*
+ * Has the sampler been missing for longer than it takes to start it?
+ */
+bool
+pgadm_warnings_sampler_is_missing(TimestampTz now)
+{
+	return pgadm_shared_sampler_missing(now) &&
+		TimestampDifferenceExceeds(pgadm_shared->sampler.alive_at, now,
+								   SAMPLER_MAY_MISS_MS);
+}
+
+/*
+ * What is lost with the sampler.
+ */
+static const char *
+missing_detail(void)
+{
+	return _("Settings are still followed, but the load is unknown: no circuit breaker trips by itself, nothing is refused and no warning raised because of the load.");
+}
+
+/*
+ * What brings it back.
+ */
+static const char *
+missing_hint(void)
+{
+	pid_t		pid = pgadm_shared->sampler.pid;
+
+	if (pid == 0)
+		return _("Raise max_worker_processes and restart the server.");
+	return psprintf(_("Process %d does not go on: send it SIGCONT if it is stopped, else SIGTERM."),
+					(int) pid);
+}
+
+/*
+ * The warning in one line, with its remedy.
+ */
+const char *
+pgadm_warnings_missing_sampler(void)
+{
+	return psprintf("%s %s %s", _("The sampler of pg_admission is not running."),
+					missing_detail(), missing_hint());
+}
+
+/*
+ * Log that the sampler is missing, unless some process has done so lately.
+ */
+void
+pgadm_warnings_log_missing_sampler(TimestampTz now)
+{
+	pg_atomic_uint64 *missed_at = &pgadm_shared->sampler.missed_at;
+	uint64		last = pg_atomic_read_u64(missed_at);
+
+	if (!pgadm_warnings_sampler_is_missing(now) ||
+		(last != 0 &&
+		 !TimestampDifferenceExceeds((TimestampTz) last, now, SAMPLER_MISSED_LOG_MS)) ||
+		!pg_atomic_compare_exchange_u64(missed_at, &last, (uint64) now))
+		return;
+
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("the sampler of pg_admission is not running"),
+			 errdetail_internal("%s", missing_detail()),
+			 errhint("%s", missing_hint())));
 }
