@@ -917,18 +917,20 @@ pgadm_gate_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 
 /*
  * Is a new connection to be refused?  It is counted if so, or if it would be
- * but is only observed.  It is no query.
+ * but is only observed.  It is no query.  The draw is for the role's name and
+ * the address, the counters are those of role and database.
  */
 bool
-pgadm_gate_drops_connection(const char *role, const char *address,
-							bool enforce, PgAdmOutcome *outcome)
+pgadm_gate_drops_connection(const char *name, const char *address,
+							Oid role, Oid database, bool enforce,
+							PgAdmOutcome *outcome)
 {
 	bool		drop;
 	Wakeups		wakeups;
 
 	outcome->ntripped = 0;
 	lock_gate(&wakeups);
-	drop = pgadm_shed_connection(role, address, GetCurrentTimestamp());
+	drop = pgadm_shed_connection(name, address, GetCurrentTimestamp());
 	if (drop && !enforce)
 	{
 		pgadm_stats_count(PGADM_WOULD_HAVE_DROPPED_CONNECTIONS);
@@ -937,7 +939,7 @@ pgadm_gate_drops_connection(const char *role, const char *address,
 	if (drop)
 	{
 		outcome->reason = PGADM_REASON_CONNECTION;
-		pgadm_stats_count(PGADM_DROPPED_CONNECTIONS);
+		pgadm_stats_dropped(pgadm_stats_join(role, database));
 		describe(pool_at(0), outcome);
 	}
 	unlock_gate(&wakeups);

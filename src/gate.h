@@ -84,8 +84,9 @@ extern void pgadm_gate_exit(void);
 extern bool pgadm_gate_may_refuse(const PgAdmRequest *request) pg_attribute_hot;
 extern bool pgadm_gate_refuses(const PgAdmRequest *request,
 							   PgAdmOutcome *outcome);
-extern bool pgadm_gate_drops_connection(const char *role, const char *address,
-										bool enforce, PgAdmOutcome *outcome);
+extern bool pgadm_gate_drops_connection(const char *name, const char *address,
+										Oid role, Oid database, bool enforce,
+										PgAdmOutcome *outcome);
 
 /* Single words, read without the lock */
 extern int	pgadm_gate_queue_timeout(void);

@@ -534,6 +534,7 @@ emit_role(ReturnSetInfo *rsinfo, const PgAdmRoleStats *stats)
 		add(&row, Int64GetDatum((int64) stats->waited));
 		add(&row, Int64GetDatum((int64) stats->rejected));
 		add(&row, Int64GetDatum((int64) stats->would_have_rejected));
+		add(&row, Int64GetDatum((int64) stats->dropped_connections));
 		add_ms(&row, stats->wait_us_total);
 	}
 	emit_row(rsinfo, &row);
@@ -555,7 +556,7 @@ pgadm_roles_1_0(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < roles.n; i++)
 	{
-		if (roles.stats[i].submitted > 0)
+		if (roles.stats[i].submitted > 0 || roles.stats[i].dropped_connections > 0)
 			emit_role((ReturnSetInfo *) fcinfo->resultinfo, &roles.stats[i]);
 	}
 
@@ -792,6 +793,26 @@ emit_missing_sampler(ReturnSetInfo *rsinfo, TimestampTz now)
 }
 
 /*
+ * The warning that connections may be refused that should not, if so.
+ */
+static void
+emit_connection_roles(ReturnSetInfo *rsinfo)
+{
+	const char *message;
+	int			n = pgadm_warnings_connection_roles(&message);
+	Row			row = {0};
+
+	if (n == 0)
+		return;
+	add_text(&row, PGADM_WARNING_ROLES);
+	add_text(&row, message);
+	add_null(&row);				/* since */
+	add(&row, Float8GetDatum(n));
+	add(&row, Float8GetDatum(1));
+	emit_row(rsinfo, &row);
+}
+
+/*
  * The warnings that are active.
  */
 Datum
@@ -822,6 +843,7 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 	}
 
 	emit_missing_sampler((ReturnSetInfo *) fcinfo->resultinfo, now);
+	emit_connection_roles((ReturnSetInfo *) fcinfo->resultinfo);
 
 	return (Datum) 0;
 }

@@ -18,10 +18,18 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_authid.h"
+#include "common/string.h"
+#include "exemption.h"
 #include "gate.h"
 #include "lib/stringinfo.h"
 #include "settings.h"
 #include "shared.h"
+#include "utils/formatting.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 #include "warnings.h"
 
@@ -31,6 +39,15 @@
  */
 #define SAMPLER_MAY_MISS_MS		5000
 #define SAMPLER_MISSED_LOG_MS	300000
+
+/* What the names of roles have in them that look after the server */
+static const char *const caretakers[] = {
+	"backup", "barman", "haproxy", "health", "keepalive", "monitor", "patroni",
+	"pgbackrest", "pgpool", "probe", "repl", "repmgr", "watchdog",
+};
+
+/* Roles that a warning names */
+#define MAX_NAMED_ROLES		10
 
 static const struct
 {
@@ -289,4 +306,76 @@ pgadm_warnings_log_missing_sampler(TimestampTz now)
 			(errmsg("the sampler of pg_admission is not running"),
 			 errdetail_internal("%s", missing_detail()),
 			 errhint("%s", missing_hint())));
+}
+
+/*
+ * Does a role look like one of a health check, a backup or a replication
+ * manager?  A "check" counts at the end of a name only, since there are shops.
+ */
+static bool
+is_caretaker(Form_pg_authid role)
+{
+	char	   *name = asc_tolower(NameStr(role->rolname), strlen(NameStr(role->rolname)));
+	bool		found = role->rolreplication || pg_str_endswith(name, "check") ||
+		pg_str_endswith(name, "checker");
+
+	for (int i = 0; i < lengthof(caretakers); i++)
+		found |= strstr(name, caretakers[i]) != NULL;
+	pfree(name);
+	return found;
+}
+
+/*
+ * Find the roles that may connect and should never be refused, but could be.
+ * Returns how many there are, and appends the names of the first.
+ */
+static int
+find_caretakers(StringInfo names)
+{
+	Relation	authid = table_open(AuthIdRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(authid, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tuple;
+	int			n = 0;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_authid role = (Form_pg_authid) GETSTRUCT(tuple);
+
+		if (!role->rolcanlogin || role->rolsuper || !is_caretaker(role) ||
+			pgadm_exemption_of_role(role->oid))
+			continue;
+		if (n < MAX_NAMED_ROLES)
+			appendStringInfo(names, "%s\"%s\"", n > 0 ? ", " : "",
+							 NameStr(role->rolname));
+		n++;
+	}
+	systable_endscan(scan);
+	table_close(authid, AccessShareLock);
+
+	if (n > MAX_NAMED_ROLES)
+		appendStringInfoString(names, ", ...");
+	return n;
+}
+
+/*
+ * If new connections may be refused, look whether that could hit those that
+ * look after the server.  The sampler cannot read the catalogs, so this is found
+ * by who looks at the warnings.  Returns the number of such roles.
+ */
+int
+pgadm_warnings_connection_roles(const char **message)
+{
+	StringInfoData names;
+	int			n;
+
+	if (pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop ||
+		pgadm_shared_server_mode() == PGADM_MODE_OFF)
+		return 0;
+
+	initStringInfo(&names);
+	n = find_caretakers(&names);
+	*message = psprintf(_("connections of roles that look like health checks, backups or replication managers may be refused: %s; remedy: %s"),
+						names.data,
+						_("Add them to pg_admission.exempt_roles."));
+	return n;
 }
