@@ -36,6 +36,7 @@ OBJS = \
 	src/sampler.o \
 	src/shed.o \
 	src/snapshot.o \
+	src/stand_in.o \
 	src/statement.o \
 	src/stats.o \
 	src/textfile.o \

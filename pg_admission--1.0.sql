@@ -36,7 +36,7 @@ CREATE VIEW pg_admission_status AS
 COMMENT ON VIEW pg_admission_status IS
 'state of admission control now (since 1.0)';
 COMMENT ON COLUMN pg_admission_status.mode IS
-'off, observe or enforce: of sessions without a mode of their own';
+'off, observe or enforce: of sessions without a mode of their own; off for all if pg_admission.enabled is off';
 COMMENT ON COLUMN pg_admission_status.load_shedding IS
 'on if the queue is bounded and queries are refused when it is full, else off';
 COMMENT ON COLUMN pg_admission_status.running IS
@@ -252,6 +252,7 @@ CREATE FUNCTION pg_stat_admission_roles(
     OUT waited bigint,
     OUT rejected bigint,
     OUT would_have_rejected bigint,
+    OUT dropped_connections bigint,
     OUT wait_ms_total double precision)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgadm_roles_1_0'
@@ -263,7 +264,7 @@ COMMENT ON FUNCTION pg_stat_admission_roles() IS
 CREATE VIEW pg_stat_admission_roles AS
     SELECT s.usesysid, r.rolname AS usename, s.datid, d.datname,
            s.submitted, s.admitted, s.waited, s.rejected,
-           s.would_have_rejected, s.wait_ms_total
+           s.would_have_rejected, s.dropped_connections, s.wait_ms_total
     FROM pg_stat_admission_roles() s
     LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.usesysid
     LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.datid;
@@ -288,6 +289,8 @@ COMMENT ON COLUMN pg_stat_admission_roles.rejected IS
 'queries refused, for any reason';
 COMMENT ON COLUMN pg_stat_admission_roles.would_have_rejected IS
 'queries that mode observe let run, and mode enforce would have refused';
+COMMENT ON COLUMN pg_stat_admission_roles.dropped_connections IS
+'new connections refused because of the CPU wait ratio';
 COMMENT ON COLUMN pg_stat_admission_roles.wait_ms_total IS
 'time that admitted queries have waited, in milliseconds';
 
@@ -460,15 +463,15 @@ CREATE VIEW pg_admission_warnings AS
 COMMENT ON VIEW pg_admission_warnings IS
 'overload warnings that are active now (since 1.0)';
 COMMENT ON COLUMN pg_admission_warnings.name IS
-'cpu_wait, memory or queue';
+'cpu_wait, memory, queue, sampler (it does not run) or connection_roles (some that should never be refused may be)';
 COMMENT ON COLUMN pg_admission_warnings.message IS
 'what is wrong, and what can be done about it';
 COMMENT ON COLUMN pg_admission_warnings.since IS
-'since when the value has been over the threshold';
+'since when the value has been over the threshold, or the sampler missing; null for connection_roles';
 COMMENT ON COLUMN pg_admission_warnings.value IS
-'the value in the last sample: a ratio, a share, or queries throttled; null if unknown';
+'the value in the last sample: a ratio, a share, or queries throttled; a number of roles; null if unknown, and for sampler';
 COMMENT ON COLUMN pg_admission_warnings.threshold IS
-'value at which the warning is raised';
+'value at which the warning is raised; null for sampler';
 
 CREATE FUNCTION pg_admission_trip(name text, reason text, duration interval)
 RETURNS void

@@ -440,7 +440,7 @@ enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
 {
 	PgAdmClaim *claim = &admission->claim;
 
-	if (mode != PGADM_MODE_ENFORCE)
+	if (mode != PGADM_MODE_ENFORCE || !pgadm_shared->enabled)
 	{
 		admission->is_lowered = (workmem.kind != PGADM_WORKMEM_NONE);
 		return;

@@ -149,7 +149,7 @@ pgadm_trip_1_0(PG_FUNCTION_ARGS)
 					op.name, GetUserNameFromId(GetSessionUserId(), false),
 					timestamptz_to_str(op.expires_at)),
 			 errdetail_log("Reason: %s", reason)));
-	if (pgadm_shared->mode != PGADM_MODE_ENFORCE)
+	if (pgadm_shared_server_mode() != PGADM_MODE_ENFORCE)
 		ereport(WARNING,
 				(errmsg("circuit breaker \"%s\" refuses queries only in sessions whose \"pg_admission.mode\" is \"enforce\"",
 						op.name)));

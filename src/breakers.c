@@ -25,6 +25,7 @@
 #include "mb/pg_wchar.h"
 #include "settings.h"
 #include "shared.h"
+#include "utils/timestamp.h"
 
 #define ALL_STATEMENTS	(PGADM_LOAD_STATEMENT_READ | PGADM_LOAD_STATEMENT_WRITE)
 
@@ -210,6 +211,7 @@ count_tripped(void)
 static int
 find_breaker(const char *name)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	int			place = -1;
 
 	for (int i = PGADM_BUILT_IN_BREAKERS; i < PGADM_MAX_BREAKERS; i++)
@@ -224,8 +226,9 @@ find_breaker(const char *name)
 	}
 	for (int i = PGADM_BUILT_IN_BREAKERS; place < 0 && i < PGADM_MAX_BREAKERS; i++)
 	{
+		/* Without a sampler, one whose time is over has not been cleared. */
 		if (breaker_at(i)->kind == PGADM_BREAKER_OPERATOR &&
-			!breaker_at(i)->state.tripped)
+			!pgadm_breakers_is_tripped(breaker_at(i), ALL_STATEMENTS, true, now))
 			place = i;
 	}
 	return place;

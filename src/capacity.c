@@ -6,7 +6,9 @@
  * Published first by the postmaster, so that there is one even if the
  * sampler never starts, and from then on by the sampler: when it starts, after
  * every reload, and with every sample, because CPUs and memory may be given to
- * or taken from a running machine or control group.
+ * or taken from a running machine or control group.  Without a sampler, backends
+ * publish it after a reload; what was detected last they have from the
+ * postmaster.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -24,8 +26,8 @@
 #include "cgroup.h"
 #include "gate.h"
 #include "settings.h"
-#include "shared.h"
 #include "storage/bufmgr.h"
+#include "utils/timestamp.h"
 
 /* What a product of fractions may be too large by, before it is rounded up */
 #define ROUNDING_ERROR	1e-9
@@ -110,34 +112,29 @@ make_rules(int workers)
 }
 
 /*
- * Publish the mode, a single word that only this process writes.
- */
-static void
-publish_mode(void)
-{
-	bool		changed = pgadm_shared->mode != pgadm_mode;
-
-	pgadm_shared->mode = pgadm_mode;
-	if (changed)
-		pgadm_gate_wake_all();
-}
-
-/*
- * Work out rules and capacity, and put them in force.
+ * Work out rules and capacity, and put them in force.  by_substitute is whether
+ * another process than the postmaster or the sampler does so: it may not have
+ * been the last to read the settings, and does not know those of the server
+ * that it has values of its own for.
  */
 void
-pgadm_capacity_publish(void)
+pgadm_capacity_publish(bool by_substitute)
 {
 	PgAdmCgroups cgroups;
-	PgAdmResources capacity;
-	PgAdmRules	rules;
+	PgAdmInForce in_force;
+
+	memset(&in_force, 0, sizeof(in_force));
+	in_force.loaded_at = PgReloadTime;
+	in_force.by_substitute = by_substitute;
+	in_force.enabled = pgadm_enabled;
+	in_force.has_mode = !pgadm_mode_is_local;
+	in_force.mode = pgadm_mode;
+	in_force.has_queue_timeout = !pgadm_queue_timeout_is_local;
 
 	pgadm_cgroup_init(&cgroups, PGADM_PROCFS_HERE);
-	capacity.workers = workers_total(&cgroups);
-	capacity.memory = memory_total(&cgroups);
-	rules = make_rules(capacity.workers);
+	in_force.capacity.workers = workers_total(&cgroups);
+	in_force.capacity.memory = memory_total(&cgroups);
+	in_force.rules = make_rules(in_force.capacity.workers);
 
-	publish_mode();
-	pgadm_gate_publish_rules(&rules);
-	pgadm_gate_publish_capacity(&capacity);
+	pgadm_gate_publish(&in_force);
 }

@@ -13,6 +13,6 @@
 #ifndef PGADM_CAPACITY_H
 #define PGADM_CAPACITY_H
 
-extern void pgadm_capacity_publish(void);
+extern void pgadm_capacity_publish(bool by_substitute);
 
 #endif							/* PGADM_CAPACITY_H */

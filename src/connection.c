@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_authid.h"
+#include "commands/dbcommands.h"
 #include "connection.h"
 #include "errors.h"
 #include "exemption.h"
@@ -38,9 +39,8 @@
  * for one role.  Both are made to forget it, since it is not complete.
  */
 static bool
-is_exempt(const char *role_name)
+is_exempt(Oid role)
 {
-	Oid			role = get_role_oid(role_name, true);
 	bool		exempt;
 
 	/* If the role does not exist, PostgreSQL will say so. */
@@ -58,14 +58,23 @@ void
 pgadm_connection_admit(Port *port)
 {
 	PgAdmOutcome outcome;
+	Oid			role;
+	Oid			database;
 
 	if (pgadm_shared == NULL || am_walsender || MyBackendType != B_BACKEND ||
-		pgadm_mode == PGADM_MODE_OFF ||
-		pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop ||
-		is_exempt(port->user_name))
+		pgadm_shared_mode() == PGADM_MODE_OFF ||
+		pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop)
 		return;
 
+	role = get_role_oid(port->user_name, true);
+	if (is_exempt(role))
+		return;
+
+	/* Only to count it; if it does not exist, it is counted without one. */
+	database = get_database_oid(port->database_name, true);
 	if (pgadm_gate_drops_connection(port->user_name, port->remote_host,
-									pgadm_mode == PGADM_MODE_ENFORCE, &outcome))
+									role, database,
+									pgadm_shared_mode() == PGADM_MODE_ENFORCE,
+									&outcome))
 		pgadm_errors_raise(&outcome);
 }

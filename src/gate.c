@@ -917,18 +917,20 @@ pgadm_gate_refuses(const PgAdmRequest *request, PgAdmOutcome *outcome)
 
 /*
  * Is a new connection to be refused?  It is counted if so, or if it would be
- * but is only observed.  It is no query.
+ * but is only observed.  It is no query.  The draw is for the role's name and
+ * the address, the counters are those of role and database.
  */
 bool
-pgadm_gate_drops_connection(const char *role, const char *address,
-							bool enforce, PgAdmOutcome *outcome)
+pgadm_gate_drops_connection(const char *name, const char *address,
+							Oid role, Oid database, bool enforce,
+							PgAdmOutcome *outcome)
 {
 	bool		drop;
 	Wakeups		wakeups;
 
 	outcome->ntripped = 0;
 	lock_gate(&wakeups);
-	drop = pgadm_shed_connection(role, address, GetCurrentTimestamp());
+	drop = pgadm_shed_connection(name, address, GetCurrentTimestamp());
 	if (drop && !enforce)
 	{
 		pgadm_stats_count(PGADM_WOULD_HAVE_DROPPED_CONNECTIONS);
@@ -937,7 +939,7 @@ pgadm_gate_drops_connection(const char *role, const char *address,
 	if (drop)
 	{
 		outcome->reason = PGADM_REASON_CONNECTION;
-		pgadm_stats_count(PGADM_DROPPED_CONNECTIONS);
+		pgadm_stats_dropped(pgadm_stats_join(role, database));
 		describe(pool_at(0), outcome);
 	}
 	unlock_gate(&wakeups);
@@ -985,54 +987,79 @@ wake_waiters(const PgAdmResources *capacity)
 }
 
 /*
- * Wake every waiter, to look for itself.
+ * Has something been read from the settings that is not older than what is in
+ * force?  Substitutes may come in any order.  What is of the future has been
+ * published before the time of day was set back.
  */
-void
-pgadm_gate_wake_all(void)
+static bool
+is_current(TimestampTz *in_force_at, const PgAdmInForce *in_force, TimestampTz now)
 {
-	wake_waiters(NULL);
+	if (in_force->by_substitute &&
+		in_force->loaded_at < *in_force_at && *in_force_at <= now)
+		return false;
+	*in_force_at = in_force->loaded_at;
+	return true;
 }
 
 /*
- * Put new rules in force.  Every waiter looks at once whether they change its
- * lot.
+ * Set what the settings say, each thing if it is known and not older than what
+ * is in force.  Returns whether anything has changed that waiters have to know.
+ */
+static bool
+set_in_force(PgAdmPool *pool, const PgAdmInForce *in_force, TimestampTz now)
+{
+	PgAdmSettingsAge *age = &pgadm_shared->settings_age;
+	bool		enabled = pgadm_shared->enabled;
+	PgAdmMode	mode = pgadm_shared->mode;
+	PgAdmRules	rules = pool->rules;
+	bool		changed;
+
+	if (is_current(&age->others, in_force, now))
+	{
+		enabled = in_force->enabled;
+		rules = in_force->rules;
+		rules.queue_timeout = pool->rules.queue_timeout;
+		pool->capacity = in_force->capacity;
+	}
+	if (in_force->has_mode && is_current(&age->mode, in_force, now))
+		mode = in_force->mode;
+	if (in_force->has_queue_timeout && is_current(&age->queue_timeout, in_force, now))
+		rules.queue_timeout = in_force->rules.queue_timeout;
+
+	changed = enabled != pgadm_shared->enabled || mode != pgadm_shared->mode ||
+		memcmp(&rules, &pool->rules, sizeof(PgAdmRules)) != 0;
+	pgadm_shared->enabled = enabled;
+	pgadm_shared->mode = mode;
+	pool->rules = rules;
+	return changed;
+}
+
+/*
+ * Put new rules and a new capacity in force.  If the rules change, every waiter
+ * looks at once whether that changes its lot.  The waiters that fit now are
+ * admitted as after any release; those that never will are woken, to be told.
  */
 void
-pgadm_gate_publish_rules(const PgAdmRules *rules)
+pgadm_gate_publish(const PgAdmInForce *in_force)
 {
 	PgAdmPool  *pool = pool_at(0);
+	PgAdmResources before;
+	PgAdmResources capacity;
+	TimestampTz now = GetCurrentTimestamp();
 	Wakeups		wakeups;
 	bool		changed;
 
 	lock_gate(&wakeups);
-	changed = memcmp(&pool->rules, rules, sizeof(PgAdmRules)) != 0;
-	pool->rules = *rules;
+	before = pool->capacity;
+	changed = set_in_force(pool, in_force, now);
+	capacity = pool->capacity;
+	dispatch(pool, &wakeups, now);
 	unlock_gate(&wakeups);
 
 	if (changed)
-		pgadm_gate_wake_all();
-}
-
-/*
- * Put a new capacity in force.  The waiters that fit now are admitted as after
- * any release; those that never will are woken, to be told.
- */
-void
-pgadm_gate_publish_capacity(const PgAdmResources *capacity)
-{
-	PgAdmPool  *pool = pool_at(0);
-	Wakeups		wakeups;
-	bool		less;
-
-	lock_gate(&wakeups);
-	less = capacity->workers < pool->capacity.workers ||
-		capacity->memory < pool->capacity.memory;
-	pool->capacity = *capacity;
-	dispatch(pool, &wakeups, GetCurrentTimestamp());
-	unlock_gate(&wakeups);
-
-	if (less)
-		wake_waiters(capacity);
+		wake_waiters(NULL);
+	else if (capacity.workers < before.workers || capacity.memory < before.memory)
+		wake_waiters(&capacity);
 }
 
 /*

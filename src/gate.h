@@ -15,6 +15,7 @@
 
 #include "breakers.h"
 #include "pool.h"
+#include "settings.h"
 
 /* A query, or a suspended one's next run, that asks for admission */
 typedef struct PgAdmRequest
@@ -51,6 +52,19 @@ typedef struct PgAdmOutcome
 	const PgAdmTripped *tripped;	/* until the next outcome */
 } PgAdmOutcome;
 
+/* What the settings say, and the machine has, to be put in force */
+typedef struct PgAdmInForce
+{
+	TimestampTz loaded_at;		/* when the settings were read */
+	bool		by_substitute;	/* not by the sampler */
+	bool		enabled;
+	bool		has_mode;		/* else it is not known, and stays */
+	bool		has_queue_timeout;	/* likewise */
+	PgAdmMode	mode;
+	PgAdmRules	rules;
+	PgAdmResources capacity;
+} PgAdmInForce;
+
 /* A query's way through the gate */
 extern void pgadm_gate_join(pid_t pid, Oid role, Oid database);
 extern void pgadm_gate_submit(const PgAdmRequest *request,
@@ -70,17 +84,16 @@ extern void pgadm_gate_exit(void);
 extern bool pgadm_gate_may_refuse(const PgAdmRequest *request) pg_attribute_hot;
 extern bool pgadm_gate_refuses(const PgAdmRequest *request,
 							   PgAdmOutcome *outcome);
-extern bool pgadm_gate_drops_connection(const char *role, const char *address,
-										bool enforce, PgAdmOutcome *outcome);
+extern bool pgadm_gate_drops_connection(const char *name, const char *address,
+										Oid role, Oid database, bool enforce,
+										PgAdmOutcome *outcome);
 
 /* Single words, read without the lock */
 extern int	pgadm_gate_queue_timeout(void);
 extern int64 pgadm_gate_memory_capacity(void) pg_attribute_hot;
 
-/* For the postmaster and then the sampler, which publish what is in force */
-extern void pgadm_gate_publish_rules(const PgAdmRules *rules);
-extern void pgadm_gate_publish_capacity(const PgAdmResources *capacity);
-extern void pgadm_gate_wake_all(void);
+/* For capacity.c */
+extern void pgadm_gate_publish(const PgAdmInForce *in_force);
 
 /* For the sampler */
 extern bool pgadm_gate_watch(void);

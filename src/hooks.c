@@ -27,6 +27,7 @@
 #include "nesting.h"
 #include "optimizer/planner.h"
 #include "shared.h"
+#include "stand_in.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "utils/resowner.h"
@@ -112,7 +113,7 @@ shmem_startup(void)
 		prev_shmem_startup();
 	pgadm_shared_startup();
 	if (!IsUnderPostmaster)
-		pgadm_capacity_publish();
+		pgadm_capacity_publish(false);
 }
 
 static pg_attribute_hot PlannedStmt *
@@ -122,6 +123,8 @@ planner_entry(Query *parse, const char *query_string, int cursorOptions,
 	PlannedStmt *result;
 	PgAdmFrame	outer;
 
+	if (pgadm_nesting_is_outermost())
+		pgadm_stand_in_at_statement();
 	pgadm_admission_plan(parse);
 
 	outer = pgadm_nesting_enter_planner();
@@ -147,6 +150,8 @@ executor_start(QueryDesc *queryDesc, int eflags)
 {
 	PgAdmPhase	phase;
 
+	if (pgadm_nesting_is_outermost())
+		pgadm_stand_in_at_statement();
 	begin_query_phase(&phase, queryDesc,
 					  pgadm_admission_start(queryDesc, eflags));
 	PG_TRY();
@@ -238,6 +243,8 @@ process_utility(PlannedStmt *pstmt, const char *queryString,
 		castNode(DeclareCursorStmt, pstmt->utilityStmt) : NULL;
 	PgAdmPhase	phase;
 
+	if (pgadm_nesting_is_outermost())
+		pgadm_stand_in_at_statement();
 	begin_command_phase(&phase, pstmt, context);
 	PG_TRY();
 	{

@@ -10,7 +10,7 @@
  * else it looks for such workers every IDLE_LOOK_MS.
  *
  * Queries are admitted and let go without it.  If it dies, the postmaster
- * starts it again; until then nothing is lent, and a reload has no effect.
+ * starts it again; until then backends stand in for it, see stand_in.c.
  *
  * Copyright (c) 2026, pg_admission contributors
  *
@@ -124,8 +124,21 @@ follow_reload(void)
 
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	pgadm_capacity_publish();
+	pgadm_capacity_publish(false);
 	pgadm_sample_apply_settings();
+}
+
+/*
+ * Tell the others that there is a sampler.
+ */
+static void
+say_alive(void)
+{
+	PgAdmSamplerState *sampler = &pgadm_shared->sampler;
+
+	sampler->alive_at = GetCurrentTimestamp();
+	if (pg_atomic_read_u64(&sampler->missed_at) != 0)
+		pg_atomic_write_u64(&sampler->missed_at, 0);
 }
 
 /*
@@ -148,7 +161,7 @@ pgadm_sampler_main(Datum main_arg)
 	before_shmem_exit(forget_sampler, (Datum) 0);
 	pgadm_shared->sampler.procno = PGADM_MY_PROC_NUMBER;
 	pgadm_shared->sampler.pid = MyProcPid;
-	pgadm_capacity_publish();
+	pgadm_capacity_publish(false);
 	pgadm_sample_start();
 
 	for (;;)
@@ -156,7 +169,7 @@ pgadm_sampler_main(Datum main_arg)
 		bool		busy = pgadm_gate_watch();
 		int64		now_us = pgadm_clock_us();
 
-		pgadm_shared->sampler.alive_at = GetCurrentTimestamp();
+		say_alive();
 
 		looks.period_ms = busy || soon ? hurry_ms : IDLE_LOOK_MS;
 		samples.period_ms = pgadm_sample_interval;
@@ -169,7 +182,7 @@ pgadm_sampler_main(Datum main_arg)
 		}
 		else if (ms_until(&samples, now_us) == 0)
 		{
-			pgadm_capacity_publish();
+			pgadm_capacity_publish(false);
 			pgadm_sample_take(saturated);
 			pgadm_errors_log_summary();
 			saturated = false;

@@ -14,6 +14,7 @@
 #define PGADM_SAMPLER_H
 
 #include "datatype/timestamp.h"
+#include "port/atomics.h"
 
 /* A sampler that has not said for this long that it is alive, is missing */
 #define PGADM_SAMPLER_MISSING_MS	3000
@@ -27,7 +28,8 @@ typedef struct PgAdmSamplerState
 	pid_t		pid;			/* 0 if there is none */
 	int			procno;
 	bool		alerted;		/* looks often, or has been told to */
-	TimestampTz alive_at;		/* when it last said so */
+	TimestampTz alive_at;		/* when it last said so; first, the start */
+	pg_atomic_uint64 missed_at; /* when it was last logged to be missing, or 0 */
 } PgAdmSamplerState;
 
 extern void pgadm_sampler_register(void);

@@ -49,6 +49,7 @@ double		pgadm_max_cpu_wait_ratio_to_drop = 0;
 int			pgadm_log_rejections = PGADM_LOG_SUMMARY;
 int			pgadm_log_interval = 10000;
 
+bool		pgadm_enabled = true;
 int			pgadm_load_shedding = PGADM_SHEDDING_MANAGED;
 int			pgadm_queue_capacity = -1;
 double		pgadm_cores = 0;
@@ -258,6 +259,11 @@ static const BreakerDefinition breaker_definitions[] = {
 static void
 define_policy_settings(void)
 {
+	DefineCustomBoolVariable("pg_admission.enabled",
+							 "Whether pg_admission does anything.",
+							 "\"off\" lets every query and connection pass, whatever else is set.",
+							 &pgadm_enabled, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_admission.mode",
 							 "Whether queries are only observed, or made to wait and refused.",
 							 "\"observe\" charges, decides and counts, but nothing waits or is refused.",

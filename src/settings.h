@@ -77,6 +77,7 @@ extern int	pgadm_log_interval;
  * The server's, which backends do not read: the postmaster and the sampler
  * publish what follows from them in shared memory
  */
+extern bool pgadm_enabled;
 extern int	pgadm_load_shedding;
 extern int	pgadm_queue_capacity;
 extern double pgadm_cores;

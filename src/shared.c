@@ -92,6 +92,9 @@ initialize(PgAdmShared *shared)
 	shared->ncpu_accounts = count_cpu_accounts();
 	shared->cpu_accounts = (PgAdmCpuAccount *) ((char *) shared + backends_size());
 
+	shared->sampler.alive_at = GetCurrentTimestamp();
+	pg_atomic_init_u64(&shared->sampler.missed_at, 0);
+
 	for (int i = 0; i < PGADM_NPOOLS; i++)
 		pgadm_pool_init(&shared->pools[i]);
 

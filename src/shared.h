@@ -53,6 +53,17 @@ typedef struct PgAdmBackend
 	PgAdmWorkerMemory workers;
 } pg_attribute_aligned(PGADM_CACHE_LINE_SIZE) PgAdmBackend;
 
+/*
+ * When what is in force was read from the settings.  A session may have a mode
+ * and a queue timeout of its own, and then does not know those of the server.
+ */
+typedef struct PgAdmSettingsAge
+{
+	TimestampTz mode;
+	TimestampTz queue_timeout;
+	TimestampTz others;
+} PgAdmSettingsAge;
+
 /* There is one pool: the server's */
 #define PGADM_NPOOLS	1
 
@@ -65,6 +76,7 @@ typedef struct PgAdmBackend
 typedef struct PgAdmShared
 {
 	/* Read often, and without the lock, but seldom written */
+	bool		enabled;		/* else nothing is subject to admission */
 	PgAdmMode	mode;			/* of sessions without one of their own */
 	int			nbackends;
 	int			nroles;			/* 1, for the rest, and those in use */
@@ -76,6 +88,7 @@ typedef struct PgAdmShared
 	PgAdmPool	pools[PGADM_NPOOLS];
 	PgAdmRoleStats roles[PGADM_MAX_ROLE_STATS];
 
+	PgAdmSettingsAge settings_age;
 	PgAdmSamplerState sampler;
 	PgAdmServerLoad load;
 	PgAdmMemoryStats memory_stats;
@@ -107,11 +120,23 @@ pgadm_shared_sampler_missing(TimestampTz now)
 }
 
 /*
- * The mode of this session: its own or the server's.
+ * The mode of the server.
+ */
+static inline PgAdmMode
+pgadm_shared_server_mode(void)
+{
+	return pgadm_shared->enabled ? pgadm_shared->mode : PGADM_MODE_OFF;
+}
+
+/*
+ * The mode of this session: its own or the server's; but nobody's if all is
+ * switched off.
  */
 static inline PgAdmMode
 pgadm_shared_mode(void)
 {
+	if (!pgadm_shared->enabled)
+		return PGADM_MODE_OFF;
 	return pgadm_mode_is_local ? pgadm_mode : pgadm_shared->mode;
 }
 

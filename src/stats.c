@@ -151,6 +151,16 @@ pgadm_stats_rejected(int role, PgAdmReason reason)
 }
 
 /*
+ * Count a connection that is refused.
+ */
+void
+pgadm_stats_dropped(int role)
+{
+	pgadm_stats_count(PGADM_DROPPED_CONNECTIONS);
+	pgadm_shared->roles[role].dropped_connections++;
+}
+
+/*
  * Count a query that is admitted after a wait.
  */
 void

@@ -90,6 +90,7 @@ typedef struct PgAdmRoleStats
 	uint64		waited;
 	uint64		rejected;
 	uint64		would_have_rejected;
+	uint64		dropped_connections;
 	int64		wait_us_total;
 } pg_attribute_aligned(PGADM_CACHE_LINE_SIZE) PgAdmRoleStats;
 
@@ -120,6 +121,7 @@ extern void pgadm_stats_submitted(int role) pg_attribute_hot;
 extern void pgadm_stats_admitted(int role) pg_attribute_hot;
 extern void pgadm_stats_rejected(int role, PgAdmReason reason);
 extern void pgadm_stats_would_have_rejected(int role);
+extern void pgadm_stats_dropped(int role);
 extern void pgadm_stats_waited(int role, int64 wait_us);
 extern void pgadm_stats_reset(void);
 

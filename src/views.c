@@ -163,7 +163,7 @@ copy_status(void *arg)
 {
 	Status	   *status = arg;
 
-	status->mode = pgadm_shared->mode;
+	status->mode = pgadm_shared_server_mode();
 	status->pool = pgadm_shared->pools[0];
 	status->sampler = pgadm_shared->sampler;
 	status->load = pgadm_shared->load;
@@ -534,6 +534,7 @@ emit_role(ReturnSetInfo *rsinfo, const PgAdmRoleStats *stats)
 		add(&row, Int64GetDatum((int64) stats->waited));
 		add(&row, Int64GetDatum((int64) stats->rejected));
 		add(&row, Int64GetDatum((int64) stats->would_have_rejected));
+		add(&row, Int64GetDatum((int64) stats->dropped_connections));
 		add_ms(&row, stats->wait_us_total);
 	}
 	emit_row(rsinfo, &row);
@@ -555,7 +556,7 @@ pgadm_roles_1_0(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < roles.n; i++)
 	{
-		if (roles.stats[i].submitted > 0)
+		if (roles.stats[i].submitted > 0 || roles.stats[i].dropped_connections > 0)
 			emit_role((ReturnSetInfo *) fcinfo->resultinfo, &roles.stats[i]);
 	}
 
@@ -776,6 +777,42 @@ pgadm_breakers_1_0(PG_FUNCTION_ARGS)
 }
 
 /*
+ * The warning that the sampler is missing, if it is.
+ */
+static void
+emit_missing_sampler(ReturnSetInfo *rsinfo, TimestampTz now)
+{
+	Row			row = {0};
+
+	if (!pgadm_warnings_sampler_is_missing(now))
+		return;
+	add_text(&row, PGADM_WARNING_SAMPLER);
+	add_text(&row, pgadm_warnings_missing_sampler());
+	add_timestamp(&row, pgadm_shared->sampler.alive_at);
+	emit_row(rsinfo, &row);
+}
+
+/*
+ * The warning that connections may be refused that should not, if so.
+ */
+static void
+emit_connection_roles(ReturnSetInfo *rsinfo)
+{
+	const char *message;
+	int			n = pgadm_warnings_connection_roles(&message);
+	Row			row = {0};
+
+	if (n == 0)
+		return;
+	add_text(&row, PGADM_WARNING_ROLES);
+	add_text(&row, message);
+	add_null(&row);				/* since */
+	add(&row, Float8GetDatum(n));
+	add(&row, Float8GetDatum(1));
+	emit_row(rsinfo, &row);
+}
+
+/*
  * The warnings that are active.
  */
 Datum
@@ -804,6 +841,9 @@ pgadm_warnings_1_0(PG_FUNCTION_ARGS)
 		add(&row, Float8GetDatum(warning->warn));
 		emit_row((ReturnSetInfo *) fcinfo->resultinfo, &row);
 	}
+
+	emit_missing_sampler((ReturnSetInfo *) fcinfo->resultinfo, now);
+	emit_connection_roles((ReturnSetInfo *) fcinfo->resultinfo);
 
 	return (Datum) 0;
 }

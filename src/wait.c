@@ -4,8 +4,8 @@
  *		A queued backend's wait for its turn.
  *
  * A waiter sleeps on its latch, which the gate sets.  By itself it looks, at
- * intervals, whether its client is still there, and whether it keeps another
- * backend waiting, in which case it does not wait any longer: nothing that
+ * intervals, whether its client is still there, whether the sampler is, and
+ * whether it keeps another backend waiting, in which case it does not wait any longer: nothing that
  * could hang depends on a background worker.
  *
  * Locking: no lock is held here; the gate takes the admission lock whenever it
@@ -31,14 +31,15 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "snapshot.h"
+#include "stand_in.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 #include "wait.h"
 
-/* A waiter looks this often whether its client is still there */
-#define CLIENT_CHECK_MS		1000
+/* A waiter looks this often whether its client and the sampler are still there */
+#define OTHERS_CHECK_MS		1000
 
 /* Time between two looks at whether another query waits, too */
 #define LOOK_AGAIN_MS		100
@@ -49,7 +50,7 @@
 typedef struct Alarms
 {
 	int64		began;
-	int64		check_client;
+	int64		check_others;
 	int64		check_locks;
 	int64		check_holders;
 	bool		was_stuck;		/* when the holders were looked at last */
@@ -66,7 +67,7 @@ set_alarms(int64 now)
 {
 	Alarms		alarms = {
 		.began = now,
-		.check_client = us_after(now, CLIENT_CHECK_MS),
+		.check_others = us_after(now, OTHERS_CHECK_MS),
 		.check_locks = us_after(now, DeadlockTimeout),
 		.check_holders = us_after(now, DeadlockTimeout),
 	};
@@ -92,7 +93,7 @@ time_out_at(const Alarms *alarms)
 static long
 time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 {
-	int64		next = Min(alarms->check_client, alarms->check_locks);
+	int64		next = Min(alarms->check_others, alarms->check_locks);
 
 	next = Min(next, alarms->check_holders);
 	if (time_out > now)
@@ -101,16 +102,18 @@ time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 }
 
 /*
- * If it is time, look whether the client is still there.  If not, the next
- * CHECK_FOR_INTERRUPTS() ends this backend, as if PostgreSQL had found out.
+ * If it is time, look whether the client and the sampler are still there.  If the
+ * client is not, the next CHECK_FOR_INTERRUPTS() ends this backend, as if
+ * PostgreSQL had found out.
  */
 static void
-check_client(Alarms *alarms, int64 now)
+check_others(Alarms *alarms, int64 now)
 {
-	if (now < alarms->check_client)
+	if (now < alarms->check_others)
 		return;
 
-	alarms->check_client = us_after(now, CLIENT_CHECK_MS);
+	alarms->check_others = us_after(now, OTHERS_CHECK_MS);
+	pgadm_stand_in_while_waiting();
 	if (MyProcPort != NULL && WaitEventSetCanReportClosed() &&
 		!pq_check_connection())
 	{
@@ -186,7 +189,7 @@ poll_until_decided(bool may_pin, PgAdmOutcome *outcome)
 		int64		now = pgadm_clock_us();
 		int64		time_out = time_out_at(&alarms);
 
-		check_client(&alarms, now);
+		check_others(&alarms, now);
 
 		/* Afterwards, since that check may have reset the latch. */
 		CHECK_FOR_INTERRUPTS();

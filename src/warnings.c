@@ -18,12 +18,36 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_authid.h"
+#include "common/string.h"
+#include "exemption.h"
 #include "gate.h"
 #include "lib/stringinfo.h"
 #include "settings.h"
 #include "shared.h"
+#include "utils/formatting.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 #include "warnings.h"
+
+/*
+ * The sampler may start late, or again, without anybody being told.  If it does
+ * not, that is logged at intervals.
+ */
+#define SAMPLER_MAY_MISS_MS		5000
+#define SAMPLER_MISSED_LOG_MS	300000
+
+/* What the names of roles have in them that look after the server */
+static const char *const caretakers[] = {
+	"backup", "barman", "haproxy", "health", "keepalive", "monitor", "patroni",
+	"pgbackrest", "pgpool", "probe", "repl", "repmgr", "watchdog",
+};
+
+/* Roles that a warning names */
+#define MAX_NAMED_ROLES		10
 
 static const struct
 {
@@ -217,4 +241,141 @@ pgadm_warnings_update(const PgAdmLoadSample *sample, int64 throttled,
 		pgadm_gate_locked(publish, &update);
 		log_event(event, id, &update.warning, consumers);
 	}
+}
+
+/*
+ * Has the sampler been missing for longer than it takes to start it?
+ */
+bool
+pgadm_warnings_sampler_is_missing(TimestampTz now)
+{
+	return pgadm_shared_sampler_missing(now) &&
+		TimestampDifferenceExceeds(pgadm_shared->sampler.alive_at, now,
+								   SAMPLER_MAY_MISS_MS);
+}
+
+/*
+ * What is lost with the sampler.
+ */
+static const char *
+missing_detail(void)
+{
+	return _("Settings are still followed, but the load is unknown: no circuit breaker trips by itself, nothing is refused and no warning raised because of the load.");
+}
+
+/*
+ * What brings it back.
+ */
+static const char *
+missing_hint(void)
+{
+	pid_t		pid = pgadm_shared->sampler.pid;
+
+	if (pid == 0)
+		return _("Raise max_worker_processes and restart the server.");
+	return psprintf(_("Process %d does not go on: send it SIGCONT if it is stopped, else SIGTERM."),
+					(int) pid);
+}
+
+/*
+ * The warning in one line, with its remedy.
+ */
+const char *
+pgadm_warnings_missing_sampler(void)
+{
+	return psprintf("%s %s %s", _("The sampler of pg_admission is not running."),
+					missing_detail(), missing_hint());
+}
+
+/*
+ * Log that the sampler is missing, unless some process has done so lately.
+ */
+void
+pgadm_warnings_log_missing_sampler(TimestampTz now)
+{
+	pg_atomic_uint64 *missed_at = &pgadm_shared->sampler.missed_at;
+	uint64		last = pg_atomic_read_u64(missed_at);
+
+	if (!pgadm_warnings_sampler_is_missing(now) ||
+		(last != 0 &&
+		 !TimestampDifferenceExceeds((TimestampTz) last, now, SAMPLER_MISSED_LOG_MS)) ||
+		!pg_atomic_compare_exchange_u64(missed_at, &last, (uint64) now))
+		return;
+
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("the sampler of pg_admission is not running"),
+			 errdetail_internal("%s", missing_detail()),
+			 errhint("%s", missing_hint())));
+}
+
+/*
+ * Does a role look like one of a health check, a backup or a replication
+ * manager?  A "check" counts at the end of a name only, since there are shops.
+ */
+static bool
+is_caretaker(Form_pg_authid role)
+{
+	char	   *name = asc_tolower(NameStr(role->rolname), strlen(NameStr(role->rolname)));
+	bool		found = role->rolreplication || pg_str_endswith(name, "check") ||
+		pg_str_endswith(name, "checker");
+
+	for (int i = 0; i < lengthof(caretakers); i++)
+		found |= strstr(name, caretakers[i]) != NULL;
+	pfree(name);
+	return found;
+}
+
+/*
+ * Find the roles that may connect and should never be refused, but could be.
+ * Returns how many there are, and appends the names of the first.
+ */
+static int
+find_caretakers(StringInfo names)
+{
+	Relation	authid = table_open(AuthIdRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(authid, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tuple;
+	int			n = 0;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_authid role = (Form_pg_authid) GETSTRUCT(tuple);
+
+		if (!role->rolcanlogin || role->rolsuper || !is_caretaker(role) ||
+			pgadm_exemption_of_role(role->oid))
+			continue;
+		if (n < MAX_NAMED_ROLES)
+			appendStringInfo(names, "%s\"%s\"", n > 0 ? ", " : "",
+							 NameStr(role->rolname));
+		n++;
+	}
+	systable_endscan(scan);
+	table_close(authid, AccessShareLock);
+
+	if (n > MAX_NAMED_ROLES)
+		appendStringInfoString(names, ", ...");
+	return n;
+}
+
+/*
+ * If new connections may be refused, look whether that could hit those that
+ * look after the server.  The sampler cannot read the catalogs, so this is found
+ * by who looks at the warnings.  Returns the number of such roles.
+ */
+int
+pgadm_warnings_connection_roles(const char **message)
+{
+	StringInfoData names;
+	int			n;
+
+	if (pgadm_min_cpu_wait_ratio_to_drop >= pgadm_max_cpu_wait_ratio_to_drop ||
+		pgadm_shared_server_mode() == PGADM_MODE_OFF)
+		return 0;
+
+	initStringInfo(&names);
+	n = find_caretakers(&names);
+	*message = psprintf(_("connections of roles that look like health checks, backups or replication managers may be refused: %s; remedy: %s"),
+						names.data,
+						_("Add them to pg_admission.exempt_roles."));
+	return n;
 }

@@ -74,7 +74,15 @@ sub dropped
 	return counter($node, 'dropped_connections');
 }
 
+my $roles = q{SELECT substring(message from 'refused: (.*); remedy') FROM pg_admission_warnings WHERE name = 'connection_roles'};
+admin($node)->query(q{
+	CREATE ROLE pgpool_check LOGIN;
+	CREATE ROLE exempt_backup LOGIN IN ROLE pg_monitor;
+	CREATE ROLE backups;
+	CREATE ROLE checkout LOGIN});
+
 accepted_ok('off by default', 'app');
+is(admin($node)->query($roles)->{out}, '', 'so no role is in danger');
 reload_with($node, {
 	'pg_admission.min_cpu_wait_ratio_to_drop_connection' => 100000,
 	'pg_admission.max_cpu_wait_ratio_to_drop_connection' => 100001 });
@@ -91,6 +99,10 @@ like($stderr,
 	'DETAIL');
 like($stderr, qr/^HINT:  reason=connection retry_after_ms=\d+ /m, 'HINT');
 is(dropped(), 1, 'it is counted');
+is( admin($node)->query(q{SELECT usename, datname, submitted, dropped_connections FROM pg_stat_admission_roles WHERE dropped_connections > 0})->{out} =~ s/\|\d+\|/|n|/r,
+	'app|postgres|n|1', 'for its role and database, too');
+like(admin($node)->query($roles)->{out}, qr/^(?:"streamer", "pgpool_check"|"pgpool_check", "streamer")$/,
+	'a warning names the roles that look after the server and may be refused');
 is(counter($node, 'rejected'), 0, 'not as a query');
 unlike(slurp_file($node->logfile), qr/FATAL:.*no new sessions/, 'it does not flood the log');
 refused_ok('nor over a local socket', 'app', $node->connstr);
