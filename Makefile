@@ -32,6 +32,7 @@ OBJS = \
 	src/policy.o \
 	src/pool.o \
 	src/procfs.o \
+	src/records.o \
 	src/sample.o \
 	src/sampler.o \
 	src/shed.o \

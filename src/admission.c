@@ -14,9 +14,9 @@
  * may commit inside, so its charge ends when control returns from it.  What is
  * left when the process exits is released then.
  *
- * The records of admitted queries are a list in this process.  The part that
- * other processes must see is this backend's place in shared memory
- * (PgAdmBackend), which only gate.c changes, under the admission lock.  A
+ * The records of admitted queries are in this process; records.c finds them.
+ * The part that other processes must see is this backend's place in shared
+ * memory (PgAdmBackend), which only gate.c changes, under the admission lock.  A
  * record is made before its charge is taken, and dropped after the charge is
  * given back, with nothing in between that could throw: there is never a
  * charge without a record.
@@ -46,6 +46,7 @@
 #include "memory_feedback.h"
 #include "miscadmin.h"
 #include "nesting.h"
+#include "records.h"
 #include "shared.h"
 #include "snapshot.h"
 #include "statement.h"
@@ -63,9 +64,7 @@
  */
 struct PgAdmAdmission
 {
-	dlist_node	link;
-	QueryDesc  *queryDesc;		/* NULL for a utility command */
-	ResourceOwner owner;		/* likewise */
+	PgAdmRecord record;
 	bool		charged;		/* false: a cursor from inside a statement */
 	int			entry;			/* in this backend's place in shared memory */
 	int			workers;		/* held now; 0 while suspended */
@@ -76,8 +75,6 @@ struct PgAdmAdmission
 	PgAdmClaim	claim;
 	PgAdmWorkmem workmem;
 };
-
-static dlist_head admissions = DLIST_STATIC_INIT(admissions);
 
 /* Most backends have one at a time, which need not be allocated */
 static PgAdmAdmission first_admission;
@@ -121,7 +118,7 @@ session_exemption(void)
 static bool
 may_be_refused(void)
 {
-	return PGADM_MY_LXID != admitted_lxid && dlist_is_empty(&admissions) &&
+	return PGADM_MY_LXID != admitted_lxid && pgadm_records_is_empty() &&
 		!TransactionIdIsValid(GetTopTransactionIdIfAny());
 }
 
@@ -141,7 +138,7 @@ static void
 exit_callback(int code, Datum arg)
 {
 	pgadm_gate_exit();
-	dlist_init(&admissions);
+	pgadm_records_forget_all();
 	nworkmems = 0;
 	memory_held = 0;
 }
@@ -196,25 +193,25 @@ new_admission(QueryDesc *queryDesc)
 	PGADM_MAY_FAIL(PGADM_FAIL_RECORD);
 
 	admission = allocate_admission();
-	admission->queryDesc = queryDesc;
-	admission->owner = queryDesc != NULL ? CurrentResourceOwner : NULL;
-	dlist_push_head(&admissions, &admission->link);
+	admission->record.queryDesc = queryDesc;
+	admission->record.owner = queryDesc != NULL ? CurrentResourceOwner : NULL;
+	pgadm_records_add(&admission->record);
 	return admission;
+}
+
+/*
+ * The admission that a record is of, if there is one.  It begins with that.
+ */
+static inline PgAdmAdmission *
+admission_of(PgAdmRecord *record)
+{
+	return (PgAdmAdmission *) record;
 }
 
 static PgAdmAdmission *
 find_admission(const QueryDesc *queryDesc)
 {
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &admissions)
-	{
-		PgAdmAdmission *admission = dlist_container(PgAdmAdmission, link, iter.cur);
-
-		if (admission->queryDesc == queryDesc)
-			return admission;
-	}
-	return NULL;
+	return admission_of(pgadm_records_of_query(queryDesc));
 }
 
 /*
@@ -250,7 +247,7 @@ pgadm_admission_take_off_workmem(const QueryDesc *queryDesc, PgAdmWorkmemLevel l
 	PgAdmAdmission *admission;
 	PgAdmWorkmem workmem;
 
-	if (level.nest_level == 0)
+	if (!level.watched)
 		return;
 
 	admission = find_admission(queryDesc);
@@ -278,7 +275,7 @@ end_admission(PgAdmAdmission *admission)
 	if (admission->charged)
 		pgadm_gate_release(admission->entry, &change);
 	set_workmem(admission, (PgAdmWorkmem) {PGADM_WORKMEM_NONE});
-	dlist_delete(&admission->link);
+	pgadm_records_remove(&admission->record);
 	free_admission(admission);
 }
 
@@ -350,7 +347,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 
 	pgadm_gate_submit(request, &outcome);
 	if (outcome.verdict == PGADM_QUEUE)
-		gave_up = wait_in_queue(admission->queryDesc, starts, &outcome);
+		gave_up = wait_in_queue(admission->record.queryDesc, starts, &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
 		pgadm_errors_raise(&outcome);
@@ -358,7 +355,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 	keep_charge(admission, &outcome);
 	PGADM_MAY_FAIL(PGADM_FAIL_CHARGED);
 	if (gave_up)
-		pgadm_snapshot_renew(admission->queryDesc);
+		pgadm_snapshot_renew(admission->record.queryDesc);
 }
 
 /*
@@ -422,12 +419,15 @@ holds_memory(void)
 }
 
 /*
- * What a plan claims.
+ * What a plan claims.  Returns what its operators get, even if the session's
+ * settings are raised later on; a plan without any needs no limit.
  */
 static PgAdmWorkmem
 make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
 {
-	return pgadm_claim_of_plan(stmt, pgadm_gate_memory_capacity(), claim);
+	PgAdmWorkmem workmem = pgadm_claim_of_plan(stmt, pgadm_gate_memory_capacity(), claim);
+
+	return claim->memory > 0 ? pgadm_workmem_keep(workmem) : workmem;
 }
 
 /*
@@ -442,11 +442,11 @@ enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
 
 	if (mode != PGADM_MODE_ENFORCE || !pgadm_shared->enabled)
 	{
-		admission->is_lowered = (workmem.kind != PGADM_WORKMEM_NONE);
+		admission->is_lowered = pgadm_workmem_is_lower(&workmem);
 		return;
 	}
 	if (admission->memory < claim->memory && claim->least_memory > 0 && !claim->alone)
-		workmem = pgadm_claim_shrink(stmt, admission->memory, claim);
+		workmem = pgadm_workmem_least(workmem, pgadm_claim_shrink(stmt, admission->memory, claim));
 	set_workmem(admission, workmem);
 }
 
@@ -518,7 +518,7 @@ pgadm_admission_plan(Query *query)
 		planned_draw.draw = request.draw;
 	}
 
-	if (!pgadm_gate_may_refuse(&request) ||
+	if (!pgadm_gate_may_refuse(&request) || pgadm_nesting_is_at_commit() ||
 		session_exemption() != PGADM_NOT_EXEMPT ||
 		pgadm_exemption_may_be_of_query(query))
 		return;
@@ -593,6 +593,17 @@ is_being_persisted(const QueryDesc *queryDesc)
 }
 
 /*
+ * A request must be admitted at once, whatever it claims.
+ */
+static void
+force_request(PgAdmRequest *request)
+{
+	request->may_wait = false;
+	request->claim.alone = true;
+	request->claim.fixed_workers = false;
+}
+
+/*
  * Take the workers of a suspended query again, or charge a cursor that was
  * opened inside of an admitted statement and is now run outside.
  */
@@ -608,7 +619,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 	request.plan_cost = queryDesc->plannedstmt->planTree->total_cost;
 	request.query_id = queryDesc->plannedstmt->queryId;
 	if (is_being_persisted(queryDesc))
-		request.may_wait = false;
+		force_request(&request);
 	if (admission->charged)
 	{
 		/* Its memory is still charged, and fewer workers do if there are fewer. */
@@ -641,7 +652,7 @@ pgadm_admission_run(QueryDesc *queryDesc, ScanDirection direction)
 	if (admission->workers > 0 && pgadm_gate_has_lent(admission->entry))
 		suspend_admission(admission);
 	if (admission->workers > 0 || is_out_of_scope() ||
-		ScanDirectionIsNoMovement(direction))
+		ScanDirectionIsNoMovement(direction) || pgadm_nesting_is_at_commit())
 		return true;
 
 	mode = pgadm_shared_mode();
@@ -752,15 +763,10 @@ pgadm_admission_end(QueryDesc *queryDesc)
 void
 pgadm_admission_release_owner(ResourceOwner owner)
 {
-	dlist_mutable_iter iter;
+	PgAdmRecord *record;
 
-	dlist_foreach_modify(iter, &admissions)
-	{
-		PgAdmAdmission *admission = dlist_container(PgAdmAdmission, link, iter.cur);
-
-		if (admission->queryDesc != NULL && admission->owner == owner)
-			end_admission(admission);
-	}
+	while ((record = pgadm_records_of_owner(owner)) != NULL)
+		end_admission(admission_of(record));
 }
 
 /*

@@ -89,7 +89,7 @@ static inline void
 end_phase(PgAdmPhase *phase, bool succeeded)
 {
 	if (!succeeded)
-		phase->level.nest_level = 0;
+		phase->level.watched = false;
 
 	pgadm_nesting_leave(phase->outer);
 	if (phase->queryDesc != NULL)

@@ -21,15 +21,16 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "cpu.h"
 #include "nesting.h"
 #include "nodes/parsenodes.h"
-#include "tcop/pquery.h"
-#include "utils/backend_status.h"
 #include "utils/fmgrprotos.h"
-#include "utils/portal.h"
 
 PgAdmFrame	pgadm_nesting_frame;
+
+/* Do other libraries' callbacks run because a transaction commits? */
+static bool in_commit_callbacks = false;
 
 /*
  * In how many triggers is this backend?
@@ -41,31 +42,49 @@ trigger_depth(void)
 }
 
 /*
- * Is this the request of a client that calls a function by the fast path?
- * Only what the backend shows tells, if it shows anything.
+ * A transaction begins to commit, or it has ended.  While it commits, deferred
+ * triggers come first, then open cursors, then such callbacks of others.
  */
-static bool
-may_be_fastpath(void)
+static void
+note_commit(XactEvent event, void *arg)
 {
-	return MyBEEntry != NULL &&
-		(MyBEEntry->st_state == STATE_FASTPATH ||
-		 MyBEEntry->st_state == STATE_DISABLED);
+	in_commit_callbacks = (event == XACT_EVENT_PRE_COMMIT ||
+						   event == XACT_EVENT_PRE_PREPARE);
+}
+
+/*
+ * Hear of commits before the callbacks of libraries that have been loaded by
+ * now: the last to register is called first.
+ */
+static void
+watch_commits(void)
+{
+	static bool registered = false;
+
+	if (registered)
+		return;
+	RegisterXactCallback(note_commit, NULL);
+	registered = true;
 }
 
 /*
  * Does the next statement run because a transaction commits, that is, in a
- * deferred trigger?  Such a trigger is not fired by a statement, so it has no
- * portal, or is directly inside of CALL or DO.  A function that a client calls
- * by the fast path has no portal either, but is not in a trigger.
+ * deferred trigger or in a callback?  A deferred trigger is not fired by a
+ * statement, so there is none around it, or it is directly inside of CALL or
+ * DO.  Whether there is a portal does not tell: cursors in the trigger have
+ * one, and what runs while a client's statement is analyzed, while its
+ * parameters are read, or by the fast path, has none.
  */
 bool
 pgadm_nesting_is_at_commit(void)
 {
 	const PgAdmFrame *frame = &pgadm_nesting_frame;
 
+	if (in_commit_callbacks)
+		return true;
 	if (frame->depth > 0)
 		return frame->may_commit && trigger_depth() > frame->trigger_depth;
-	return ActivePortal == NULL && (!may_be_fastpath() || trigger_depth() > 0);
+	return trigger_depth() > 0;
 }
 
 /*
@@ -82,6 +101,7 @@ pgadm_nesting_enter(bool covered)
 	frame->may_commit = false;
 	if (frame->depth++ == 0)
 	{
+		watch_commits();
 		frame->session_user = GetSessionUserId();
 		pgadm_cpu_begin_statement();
 	}

@@ -21,6 +21,10 @@
  */
 #include "postgres.h"
 
+#ifdef HAVE_POLL_H
+#include <poll.h>
+#endif
+
 #include "blocking.h"
 #include "clock.h"
 #include "compat.h"
@@ -28,6 +32,8 @@
 #include "lending.h"
 #include "libpq/libpq-be.h"
 #include "libpq/libpq.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "shared.h"
 #include "snapshot.h"
@@ -35,6 +41,8 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
+#include "tcop/dest.h"
+#include "tcop/tcopprot.h"
 #include "utils/timestamp.h"
 #include "wait.h"
 
@@ -54,6 +62,7 @@ typedef struct Alarms
 	int64		check_locks;
 	int64		check_holders;
 	bool		was_stuck;		/* when the holders were looked at last */
+	bool		probed;			/* has something been sent to the client? */
 } Alarms;
 
 static int64
@@ -101,6 +110,70 @@ time_to_sleep(const Alarms *alarms, int64 time_out, int64 now)
 	return (long) Max(next - now + PGADM_US_PER_MS - 1, 0) / PGADM_US_PER_MS;
 }
 
+#ifdef HAVE_POLL
+
+/*
+ * What poll() says of the client's socket besides that there is something to
+ * read.
+ */
+static int
+look_at_socket(void)
+{
+	struct pollfd socket = {.fd = MyProcPort->sock};
+
+#ifdef POLLRDHUP
+	socket.events = POLLRDHUP;
+#endif
+	return poll(&socket, 1, 0) > 0 ? socket.revents : 0;
+}
+
+/*
+ * Send something that says nothing new, and that clients accept at any time.
+ */
+static void
+send_probe(void)
+{
+	StringInfoData message;
+
+	pq_beginmessage(&message, 'S');
+	pq_sendstring(&message, "server_encoding");
+	pq_sendstring(&message, GetDatabaseEncodingName());
+	pq_endmessage(&message);
+	(void) pq_flush_if_writable();
+}
+
+/*
+ * Is the client gone?  One that has only closed its sending side gets the
+ * answer to what it has sent, as from any PostgreSQL.  That is seen of a Unix
+ * socket.  Of others it is not, but if the client is gone, the next look finds
+ * that what was sent to it has been refused.
+ */
+static bool
+client_is_gone(Alarms *alarms)
+{
+	int			events = look_at_socket();
+
+	if (events & (POLLHUP | POLLERR | POLLNVAL))
+		return true;
+	if (events != 0 && !alarms->probed && MyProcPort->raddr.addr.ss_family != AF_UNIX &&
+		whereToSendOutput == DestRemote)
+	{
+		alarms->probed = true;
+		send_probe();
+	}
+	return false;
+}
+
+#else
+
+static bool
+client_is_gone(Alarms *alarms)
+{
+	return false;
+}
+
+#endif
+
 /*
  * If it is time, look whether the client and the sampler are still there.  If the
  * client is not, the next CHECK_FOR_INTERRUPTS() ends this backend, as if
@@ -114,8 +187,7 @@ check_others(Alarms *alarms, int64 now)
 
 	alarms->check_others = us_after(now, OTHERS_CHECK_MS);
 	pgadm_stand_in_while_waiting();
-	if (MyProcPort != NULL && WaitEventSetCanReportClosed() &&
-		!pq_check_connection())
+	if (MyProcPort != NULL && client_is_gone(alarms))
 	{
 		ClientConnectionLost = true;
 		InterruptPending = true;
@@ -190,8 +262,6 @@ poll_until_decided(bool may_pin, PgAdmOutcome *outcome)
 		int64		time_out = time_out_at(&alarms);
 
 		check_others(&alarms, now);
-
-		/* Afterwards, since that check may have reset the latch. */
 		CHECK_FOR_INTERRUPTS();
 
 		pgadm_gate_poll(pgadm_shared_mode() == PGADM_MODE_ENFORCE,
