@@ -15,6 +15,9 @@ my $node = new_server('utilities',
 	'maintenance_work_mem' => "'7MB'",
 	'max_parallel_maintenance_workers' => 1);
 admin($node)->query('GRANT pg_read_server_files TO app; CREATE SCHEMA s AUTHORIZATION app; CREATE TABLE s.x (i int PRIMARY KEY); CREATE TABLE s.y (i int PRIMARY KEY)');
+admin($node)->query('ALTER ROLE app CREATEDB');
+mkdir $node->basedir . '/space';
+admin($node)->query("CREATE TABLESPACE space OWNER app LOCATION '" . $node->basedir . "/space'");
 my $app = client($node);
 my $blocker = client($node, user => undef);
 my $memory = 7 * 1024 * 1024;
@@ -67,7 +70,10 @@ my @gated = (
 	[ u => 'ALTER TABLE u ALTER COLUMN j TYPE bigint', 2, 1 ],
 	[ u => 'ALTER TABLE u ALTER COLUMN j SET NOT NULL', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD CHECK (j > 0)', 1, 1 ],
-	[ u => 'ALTER TABLE u ADD FOREIGN KEY (i) REFERENCES u NOT VALID', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k2 int DEFAULT 1, ADD COLUMN k3 serial', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k4 d', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k5 int UNIQUE', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD FOREIGN KEY (i) REFERENCES u', 1, 1 ],
 	[ u => 'ALTER TABLE u VALIDATE CONSTRAINT u_i_fkey', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD UNIQUE (j)', 2, 1 ],
 	[ u => 'ALTER TABLE u SET UNLOGGED', 2, 1 ],
@@ -98,6 +104,12 @@ foreach my $gated (@gated)
 }
 
 once_ok($node, sub { runs('REINDEX SCHEMA s') }, 'REINDEX SCHEMA');
+foreach my $strategy ('file_copy', 'wal_log')
+{
+	once_ok($node, sub { runs("CREATE DATABASE $strategy STRATEGY $strategy") }, "CREATE DATABASE, $strategy");
+}
+once_ok($node, sub { runs('ALTER DATABASE wal_log SET TABLESPACE space') }, 'ALTER DATABASE SET TABLESPACE');
+exempt_ok($node, sub { runs('ALTER DATABASE wal_log CONNECTION LIMIT 5') }, 'ALTER DATABASE otherwise');
 once_ok($node, sub { runs('ALTER TABLE ALL IN TABLESPACE pg_default OWNED BY app SET TABLESPACE pg_default') },
 	'ALTER TABLE ALL IN TABLESPACE');
 
@@ -261,6 +273,14 @@ foreach my $sql (
 	'CREATE TABLE nothing AS SELECT i FROM u WITH NO DATA',
 	'CREATE MATERIALIZED VIEW no_data AS SELECT i FROM u WITH NO DATA',
 	'CREATE VIEW v AS SELECT i FROM u',
+	'ALTER TABLE n ADD COLUMN a int, ADD COLUMN b text NULL COLLATE "C"',
+	'ALTER TABLE n ADD COLUMN c int DEFAULT -1, ADD COLUMN d timestamptz DEFAULT CURRENT_TIMESTAMP',
+	"ALTER TABLE n ADD COLUMN e varchar(5) NOT NULL DEFAULT 'x'::varchar(5)",
+	'ALTER TABLE n ADD CHECK (i > 1) NOT VALID, ADD FOREIGN KEY (a) REFERENCES n NOT VALID',
+	'ALTER TABLE n ALTER COLUMN a SET STATISTICS 10, ALTER COLUMN a SET DEFAULT random()',
+	'ALTER TABLE n DISABLE TRIGGER USER, ALTER COLUMN e DROP NOT NULL',
+	'ALTER TABLE n OWNER TO app',
+	'CREATE TYPE pair AS (a int); ALTER TYPE pair ADD ATTRIBUTE b int',
 	'ALTER TABLE n RENAME COLUMN j TO k',
 	'ALTER TABLE n SET (fillfactor = 50)',
 	'ALTER TABLE n DROP COLUMN k',
