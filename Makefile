@@ -22,6 +22,7 @@ OBJS = \
 	src/errors.o \
 	src/estimate.o \
 	src/gate.o \
+	src/gather.o \
 	src/lending.o \
 	src/load.o \
 	src/memory_feedback.o \

@@ -29,6 +29,15 @@
 
 #define KB		INT64CONST(1024)
 
+/*
+ * The parallel workers that this session could launch, if no other had any.
+ */
+static int
+possible_workers(void)
+{
+	return Min(max_parallel_workers, max_worker_processes);
+}
+
 static PgAdmPlanParams
 session_params(void)
 {
@@ -36,6 +45,7 @@ session_params(void)
 		.work_mem_kb = work_mem,
 		.hash_mem_multiplier = hash_mem_multiplier,
 		.leader_participates = parallel_leader_participation,
+		.max_workers = possible_workers(),
 		.seq_page_cost = seq_page_cost,
 	};
 
@@ -197,7 +207,8 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 	PgAdmPlanNeed cost;
 
 	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
-									 pgadm_utility_workers(stmt), &cost);
+									 Min(pgadm_utility_workers(stmt), possible_workers()),
+									 &cost);
 	claim_cost(&cost, claim);
 
 	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))
