@@ -25,6 +25,7 @@ OBJS = \
 	src/gather.o \
 	src/lending.o \
 	src/load.o \
+	src/maintenance.o \
 	src/memory_feedback.o \
 	src/monitors.o \
 	src/order.o \

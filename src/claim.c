@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "claim.h"
+#include "maintenance.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -203,11 +204,13 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 {
 	bool		uses_memory = pgadm_utility_uses_memory(stmt);
 	int64		most = most_memory(memory_total);
+	int			workers = pgadm_utility_workers(stmt);
+	int64		memory_kb = uses_memory ? maintenance_work_mem : 0;
 	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	PgAdmPlanNeed cost;
 
-	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
-									 Min(pgadm_utility_workers(stmt), possible_workers()),
+	pgadm_maintenance_lower(stmt, &workers, &memory_kb);
+	pgadm_plan_memory_of_maintenance(memory_kb, Min(workers, possible_workers()),
 									 &cost);
 	claim_cost(&cost, claim);
 

@@ -46,38 +46,38 @@ runs(
 # that is named first, and is then charged so many workers, and memory or not.
 
 my @gated = (
-	[ u => 'CREATE INDEX ON u (j)', 2, 1 ],
-	[ u => 'CREATE INDEX CONCURRENTLY ON u (j)', 2, 1 ],
-	[ u => 'CREATE UNIQUE INDEX ON u (j)', 2, 1 ],
-	[ u => 'REINDEX INDEX pk', 2, 1 ],
-	[ u => 'REINDEX TABLE u', 2, 1 ],
-	[ u => 'REINDEX TABLE CONCURRENTLY u', 2, 1 ],
-	[ u => 'CLUSTER u USING pk', 2, 1 ],
-	[ u => 'CLUSTER', 2, 1 ],
-	[ u => 'VACUUM u', 2, 1 ],
-	[ u => 'VACUUM (PARALLEL 0) u', 1, 1 ],
-	[ u => 'VACUUM (PARALLEL 8) u', 2, 1 ],
-	[ u => 'VACUUM FULL u', 2, 1 ],
-	[ u => 'VACUUM (ANALYZE) t, u', 2, 1 ],
+	[ u => 'CREATE INDEX ON u (j)', 1, 'small' ],
+	[ u => 'CREATE INDEX CONCURRENTLY ON u (j)', 1, 'small' ],
+	[ u => 'CREATE UNIQUE INDEX ON u (j)', 1, 'small' ],
+	[ u => 'REINDEX INDEX pk', 1, 'small' ],
+	[ u => 'REINDEX TABLE u', 1, 'small' ],
+	[ u => 'REINDEX TABLE CONCURRENTLY u', 1, 'small' ],
+	[ u => 'CLUSTER u USING pk', 1, 'small' ],
+	[ u => 'CLUSTER', 1, 1 ],
+	[ u => 'VACUUM u', 1, 'small' ],
+	[ u => 'VACUUM (PARALLEL 0) u', 1, 'small' ],
+	[ u => 'VACUUM (PARALLEL 8) u', 1, 'small' ],
+	[ u => 'VACUUM FULL u', 1, 'small' ],
+	[ u => 'VACUUM (ANALYZE) t, u', 1, 'small' ],
 	[ u => 'VACUUM', 2, 1 ],
-	[ u => 'ANALYZE u', 1, 1 ],
+	[ u => 'ANALYZE u', 1, 'small' ],
 	[ u => 'ANALYZE', 1, 1 ],
 	[ m => 'REFRESH MATERIALIZED VIEW m', 1, 1 ],
 	[ m => 'REFRESH MATERIALIZED VIEW CONCURRENTLY m', 1, 1 ],
 	[ u => 'COPY u TO STDOUT', 1, 0 ],
 	[ empty => "COPY empty FROM '/dev/null'", 1, 0 ],
 	[ u => 'ALTER TABLE u ADD COLUMN k int DEFAULT random()', 1, 1 ],
-	[ u => 'ALTER TABLE u ALTER COLUMN j TYPE bigint', 2, 1 ],
+	[ u => 'ALTER TABLE u ALTER COLUMN j TYPE bigint', 1, 1 ],
 	[ u => 'ALTER TABLE u ALTER COLUMN j SET NOT NULL', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD CHECK (j > 0)', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD COLUMN k2 int DEFAULT 1, ADD COLUMN k3 serial', 1, 1 ],
-	[ u => 'ALTER TABLE u ADD COLUMN k4 d', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k4 d DEFAULT 1', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD COLUMN k5 int UNIQUE', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD FOREIGN KEY (i) REFERENCES u', 1, 1 ],
 	[ u => 'ALTER TABLE u VALIDATE CONSTRAINT u_i_fkey', 1, 1 ],
-	[ u => 'ALTER TABLE u ADD UNIQUE (j)', 2, 1 ],
-	[ u => 'ALTER TABLE u SET UNLOGGED', 2, 1 ],
-	[ u => 'ALTER TABLE u SET LOGGED', 2, 1 ],
+	[ u => 'ALTER TABLE u ADD UNIQUE (j)', 1, 1 ],
+	[ u => 'ALTER TABLE u SET UNLOGGED', 1, 1 ],
+	[ u => 'ALTER TABLE u SET LOGGED', 1, 1 ],
 	[ part => 'ALTER TABLE parts ATTACH PARTITION part FOR VALUES FROM (0) TO (10)', 1, 1 ],
 	[ domains => 'ALTER DOMAIN d ADD CHECK (VALUE > 0)', 1, 0 ],
 	[ domains => 'ALTER DOMAIN d SET NOT NULL', 1, 0 ]);
@@ -92,9 +92,18 @@ foreach my $gated (@gated)
 			$blocker->query($relation eq 'm' ?
 				'BEGIN; SELECT 1 FROM m LIMIT 1; DROP INDEX m_i_idx' : "BEGIN; LOCK TABLE $relation");
 			$app->start($sql);
-			is( held_when_waiting($node, $app->{pid}),
-				"$workers|" . ($uses_memory ? $memory : 0),
-				"$sql: charged before it has its locks");
+			my ($held_workers, $held_memory) =
+			  split /\|/, held_when_waiting($node, $app->{pid});
+			is($held_workers, $workers, "$sql: charged before it has its locks");
+			if ($uses_memory eq 'small')
+			{
+				cmp_ok($held_memory, '<', 2 * 1024 * 1024, "$sql: as much as its table needs");
+				cmp_ok($held_memory, '>=', 1024 * 1024, "$sql: or a bit more");
+			}
+			else
+			{
+				is($held_memory, $uses_memory ? $memory : 0, "$sql: and memory");
+			}
 			$blocker->query('ROLLBACK');
 			my $result = $app->finish;
 			is($result->{state}, '00000', "$sql: runs") or diag $result->{err};
@@ -102,6 +111,30 @@ foreach my $gated (@gated)
 		},
 		$sql);
 }
+
+# A larger table, or one that is taken for large, gets workers.
+
+sub claims
+{
+	my ($sql, $workers, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	is($app->query("SELECT workers FROM pg_admission_estimate('$sql')")->{out}, $workers, $name);
+}
+
+runs("SET maintenance_work_mem = '64MB'; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0");
+claims('CREATE INDEX ON u (j)', 2, 'index build of a large table');
+claims('VACUUM u', 2, 'VACUUM of a table with large indexes');
+claims('VACUUM t', 1, 'VACUUM of a table without indexes');
+claims('CREATE INDEX ON missing (j)', 2, 'a table that is not there');
+claims('CREATE INDEX ON parts (i)', 2, 'a partitioned table');
+runs('ALTER TABLE u SET (parallel_workers = 0)');
+claims('CREATE INDEX ON u (j)', 1, 'a table that may have no workers');
+runs('ALTER TABLE u RESET (parallel_workers); SET max_parallel_workers = 0');
+claims('VACUUM u', 1, 'a session that may have none');
+runs("SET maintenance_work_mem = '7MB'; RESET max_parallel_workers");
+claims('CREATE INDEX ON u (j)', 1, 'too little memory for workers');
+runs('RESET ALL');
 
 once_ok($node, sub { runs('REINDEX SCHEMA s') }, 'REINDEX SCHEMA');
 foreach my $strategy ('file_copy', 'wal_log')
@@ -191,7 +224,7 @@ reload_with($node, { 'pg_admission.queue_capacity' => 0 }, 'queue_capacity', 0);
 {
 	my @holders = occupy($node, 1);
 
-	overloaded_ok($app->query('CREATE INDEX ON u (j)'), 'queue_full',
+	overloaded_ok($app->query('VACUUM'), 'queue_full',
 		'system overloaded: admission queue is full', 'refused when its workers are not free');
 	succeeds_ok($app->query('ANALYZE u'), '', 'while a smaller one runs');
 	release($node, @holders);
