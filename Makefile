@@ -22,8 +22,10 @@ OBJS = \
 	src/errors.o \
 	src/estimate.o \
 	src/gate.o \
+	src/gather.o \
 	src/lending.o \
 	src/load.o \
+	src/maintenance.o \
 	src/memory_feedback.o \
 	src/monitors.o \
 	src/order.o \

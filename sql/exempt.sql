@@ -12,6 +12,8 @@ CREATE TABLE admission_t AS SELECT i FROM generate_series(1, 10) i;
 GRANT SELECT ON admission_t TO PUBLIC;
 CREATE FUNCTION admission_count() RETURNS bigint LANGUAGE plpgsql AS
 	'BEGIN RETURN (SELECT count(*) FROM admission_t); END';
+CREATE FUNCTION bt_index_check(regclass) RETURNS void LANGUAGE plpgsql AS 'BEGIN END';
+CREATE FUNCTION pgstattuple(regclass) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
 \set VERBOSITY sqlstate
 
 SET pg_admission.mode = enforce;
@@ -57,6 +59,18 @@ SELECT sum(i) FROM generate_series(1, 1000) i;
 SELECT count(*) FROM generate_series(1, 1000000000);
 SELECT count(*) FROM generate_series(1, 1e9);
 SELECT count(*) FROM pg_class a, pg_class b, pg_class c;
+
+-- Nor a function that reads a whole relation itself
+SELECT brin_summarize_new_values('admission_t');
+SELECT gin_clean_pending_list(c.oid) FROM pg_class c WHERE relname = 'nothing';
+SELECT 1 WHERE EXISTS (SELECT bt_index_check(c.oid) FROM pg_class c);
+VALUES (1, pgstattuple('admission_t')), (2, NULL);
+SELECT * FROM pgstattuple('admission_t');
+
+-- Catalogs, which cost the more the more there is in them
+SET work_mem = '64kB';
+SELECT count(*) > 0 FROM pg_attribute a, pg_namespace n, pg_am m WHERE a.attnum > 0;
+RESET work_mem;
 
 -- Not subject to admission
 BEGIN;
@@ -159,6 +173,6 @@ SET SESSION AUTHORIZATION DEFAULT;
 SELECT count(*) FROM pg_admission_queries WHERE pid = pg_backend_pid();
 RESET pg_admission.mode;
 
-DROP FUNCTION admission_count();
+DROP FUNCTION admission_count(), bt_index_check(regclass), pgstattuple(regclass);
 DROP TABLE admission_t;
 DROP ROLE regress_admission_app, regress_admission_monitor, regress_admission_super;

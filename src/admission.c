@@ -43,6 +43,7 @@
 #include "exemption.h"
 #include "fault.h"
 #include "gate.h"
+#include "gather.h"
 #include "memory_feedback.h"
 #include "miscadmin.h"
 #include "nesting.h"
@@ -580,6 +581,37 @@ pgadm_admission_start(QueryDesc *queryDesc, int eflags)
 
 	admit_query(queryDesc, mode);
 	return true;
+}
+
+/*
+ * A query has only that many parallel workers, and will launch no more: give
+ * back what it holds for others, unless a setting says what it holds.
+ */
+static void
+keep_workers(QueryDesc *queryDesc, int workers)
+{
+	PgAdmAdmission *admission = find_admission(queryDesc);
+	PgAdmChange change = {0};
+
+	if (admission == NULL || admission->claim.fixed_workers)
+		return;
+	admission->claim.workers = Min(admission->claim.workers, 1 + workers);
+	change.workers = Min(admission->claim.workers - admission->workers, 0);
+	if (change.workers == 0)
+		return;
+	pgadm_gate_release(admission->entry, &change);
+	admission->workers += change.workers;
+}
+
+/*
+ * A query's executor has started.
+ */
+void
+pgadm_admission_started(QueryDesc *queryDesc)
+{
+	if (queryDesc->plannedstmt->parallelModeNeeded && !IsParallelWorker() &&
+		find_admission(queryDesc) != NULL)
+		pgadm_gather_watch(queryDesc, keep_workers);
 }
 
 /*

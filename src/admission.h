@@ -34,6 +34,7 @@ extern void pgadm_admission_ran(QueryDesc *queryDesc, bool execute_once) pg_attr
 extern void pgadm_admission_declared(const DeclareCursorStmt *stmt);
 extern void pgadm_admission_ending(const QueryDesc *queryDesc) pg_attribute_hot;
 extern bool pgadm_admission_is_admitted(const QueryDesc *queryDesc) pg_attribute_hot;
+extern void pgadm_admission_started(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_end(QueryDesc *queryDesc) pg_attribute_hot;
 extern void pgadm_admission_release_owner(ResourceOwner owner) pg_attribute_hot;
 

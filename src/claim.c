@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "claim.h"
+#include "maintenance.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -29,6 +30,15 @@
 
 #define KB		INT64CONST(1024)
 
+/*
+ * The parallel workers that this session could launch, if no other had any.
+ */
+static int
+possible_workers(void)
+{
+	return Min(max_parallel_workers, max_worker_processes);
+}
+
 static PgAdmPlanParams
 session_params(void)
 {
@@ -36,6 +46,7 @@ session_params(void)
 		.work_mem_kb = work_mem,
 		.hash_mem_multiplier = hash_mem_multiplier,
 		.leader_participates = parallel_leader_participation,
+		.max_workers = possible_workers(),
 		.seq_page_cost = seq_page_cost,
 	};
 
@@ -193,11 +204,14 @@ pgadm_claim_of_utility(const Node *stmt, int64 memory_total, PgAdmClaim *claim)
 {
 	bool		uses_memory = pgadm_utility_uses_memory(stmt);
 	int64		most = most_memory(memory_total);
+	int			workers = pgadm_utility_workers(stmt);
+	int64		memory_kb = uses_memory ? maintenance_work_mem : 0;
 	PgAdmWorkmem workmem = {PGADM_WORKMEM_NONE};
 	PgAdmPlanNeed cost;
 
-	pgadm_plan_memory_of_maintenance(uses_memory ? maintenance_work_mem : 0,
-									 pgadm_utility_workers(stmt), &cost);
+	pgadm_maintenance_lower(stmt, &workers, &memory_kb);
+	pgadm_plan_memory_of_maintenance(memory_kb, Min(workers, possible_workers()),
+									 &cost);
 	claim_cost(&cost, claim);
 
 	if (uses_memory && claim->memory > most && !pgadm_utility_may_commit(stmt))

@@ -16,6 +16,7 @@
 #ifndef PGADM_COMPAT_H
 #define PGADM_COMPAT_H
 
+#include "common/relpath.h"
 #include "port/atomics.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
@@ -65,6 +66,23 @@ pgadm_lwlock_tranche_new(const char *name)
 
 	LWLockRegisterTranche(id, name);
 	return id;
+}
+#endif
+
+/* The path of the first file of a relation of this database, not a temporary one. */
+#if PG_VERSION_NUM >= 180000
+#define PGADM_RELATION_PATH(path, space, number) \
+	strlcpy(path, GetRelationPath(MyDatabaseId, space, number, \
+								  INVALID_PROC_NUMBER, MAIN_FORKNUM).str, sizeof(path))
+#else
+#define PGADM_RELATION_PATH(path, space, number) \
+	pgadm_relation_path(path, sizeof(path), \
+						GetRelationPath(MyDatabaseId, space, number, -1, MAIN_FORKNUM))
+static inline void
+pgadm_relation_path(char *path, size_t size, char *allocated)
+{
+	strlcpy(path, allocated, size);
+	pfree(allocated);
 }
 #endif
 

@@ -160,6 +160,7 @@ executor_start(QueryDesc *queryDesc, int eflags)
 			prev_ExecutorStart(queryDesc, eflags);
 		else
 			standard_ExecutorStart(queryDesc, eflags);
+		pgadm_admission_started(queryDesc);
 	}
 	PG_CATCH();
 	{

@@ -3,8 +3,8 @@
  * plan_memory.c
  *		What a plan can take: PlannedStmt -> workers and memory.
  *
- * A query needs 1 + its planned parallel workers, and the memory of every
- * operator that keeps tuples.  An operator keeps its estimated rows, at their
+ * A query needs 1 + its planned parallel workers, as far as they can be launched,
+ * and the memory of every operator that keeps tuples.  An operator keeps its estimated rows, at their
  * estimated width and with what the executor adds to each, or as much as its
  * limit allows, whichever is less: work_mem, times hash_mem_multiplier for
  * hashes.  Every process that runs the operator has its own, unless they share
@@ -997,6 +997,13 @@ charge_setop(const Plan *plan, CostWalk *walk)
 			   PGADM_PLAN_UNLIMITED);
 }
 
+/* How many of a Gather's planned workers can be launched. */
+static int
+possible_workers(int planned, const CostWalk *walk)
+{
+	return Min(planned, walk->params->max_workers);
+}
+
 /*
  * Called with what is below already walked.  The shared area grows by segments
  * that double every second time, and the rest of the last one is lost.
@@ -1009,10 +1016,10 @@ charge_gather(const Plan *plan, CostWalk *walk)
 	double		area = 0;
 
 	if (IsA(plan, Gather))
-		workers = ((const Gather *) plan)->num_workers;
+		workers = possible_workers(((const Gather *) plan)->num_workers, walk);
 	else
 	{
-		workers = ((const GatherMerge *) plan)->num_workers;
+		workers = possible_workers(((const GatherMerge *) plan)->num_workers, walk);
 		bytes += workers * MERGE_BUFFER_TUPLES * chunk_bytes(tuple_bytes(plan));
 	}
 	walk->cost->workers += workers;
@@ -1360,8 +1367,10 @@ limit_bound(const Limit *limit)
 
 /* The processes that run what is below a Gather. */
 static void
-enter_gather(int workers, bool single_copy, CostWalk *walk)
+enter_gather(int planned, bool single_copy, CostWalk *walk)
 {
+	int			workers = possible_workers(planned, walk);
+
 	walk->workers = workers;
 	if (single_copy)
 		walk->processes = 1;
@@ -1522,7 +1531,8 @@ walk_other_subplans(CostWalk *walk)
  * the parameters', and its biggest operators if the caller wants them.
  *
  * All Gathers of a plan count, as if they ran at the same time: they do in a
- * join, and below an Append or in an initplan they may.
+ * join, and below an Append or in an initplan they may.  All together they have
+ * no more workers than can be launched.
  */
 static void
 cost_with_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *params,
@@ -1553,6 +1563,7 @@ cost_with_work_mem(const PlannedStmt *stmt, const PgAdmPlanParams *params,
 	walk_plan(stmt->planTree, &walk);
 	if (stmt->subplans != NIL)
 		walk_other_subplans(&walk);
+	cost->workers = Min(cost->workers, 1 + params->max_workers);
 
 	if (walk.memory > 0 || cost->plan_cost >= EXECUTOR_MIN_COST)
 		charge_as(&walk, &executor_rule, NULL, EXECUTOR_BYTES + walk.executor, 1,

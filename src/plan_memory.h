@@ -30,6 +30,7 @@ typedef struct PgAdmPlanParams
 	int			work_mem_kb;	/* work_mem */
 	double		hash_mem_multiplier;	/* hash_mem_multiplier */
 	bool		leader_participates;	/* parallel_leader_participation */
+	int			max_workers;	/* that can be launched, whatever is planned */
 	double		seq_page_cost;	/* seq_page_cost; <= 0: unknown.  Used only to
 								 * read the number of pages of a bitmap scan
 								 * out of its cost */
@@ -38,7 +39,7 @@ typedef struct PgAdmPlanParams
 /* The need of a query. */
 typedef struct PgAdmPlanNeed
 {
-	int			workers;		/* 1 + planned parallel workers */
+	int			workers;		/* 1 + parallel ones, planned and possible */
 	int64		memory;			/* bytes; 0: no operator keeps tuples */
 	double		plan_cost;		/* the planner's total cost */
 } PgAdmPlanNeed;

@@ -18,11 +18,15 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/cost.h"
+#include "parser/parse_type.h"
 #include "utility.h"
+#include "utils/lsyscache.h"
 
 /* COPY of a relation, to or from; that of a query runs the executor. */
 static bool
@@ -32,7 +36,115 @@ copies_relation(const Node *stmt)
 }
 
 /*
- * ALTER TABLE that may rewrite or scan the table.  Whether it does is known
+ * Is an expression, as it was written, one value for all rows?  Then a new
+ * column with that default needs no rewrite.
+ */
+static bool
+is_constant(const Node *expr, bool *is_null)
+{
+	while (IsA(expr, TypeCast))
+		expr = ((const TypeCast *) expr)->arg;
+	*is_null = IsA(expr, A_Const) && ((const A_Const *) expr)->isnull;
+	return IsA(expr, A_Const) || IsA(expr, SQLValueFunction);
+}
+
+/*
+ * Is it a base type of PostgreSQL's own?  The rows of a new column of a domain
+ * are checked, serial is an expression that differs from row to row, and what
+ * becomes of a default depends on the type.
+ */
+static bool
+is_plain_type(const TypeName *name)
+{
+	Oid			type = LookupTypeNameOid(NULL, name, true);
+
+	return OidIsValid(type) && type < FirstNormalObjectId &&
+		get_typtype(type) != TYPTYPE_DOMAIN;
+}
+
+/*
+ * Does the definition of a new column say that there is nothing to do for the
+ * rows that there are?  Those are only looked at if the column may not be null
+ * and has no default.
+ */
+static bool
+adds_column_at_once(const ColumnDef *column)
+{
+	bool		not_null = column->is_not_null;
+	bool		has_value = false;
+	ListCell   *lc;
+
+	if (column->typeName == NULL || !is_plain_type(column->typeName))
+		return false;
+
+	foreach(lc, column->constraints)
+	{
+		const Constraint *constraint = lfirst_node(Constraint, lc);
+		bool		is_null;
+
+		switch (constraint->contype)
+		{
+			case CONSTR_NULL:
+				break;
+			case CONSTR_NOTNULL:
+				not_null = true;
+				break;
+			case CONSTR_DEFAULT:
+				if (!is_constant(constraint->raw_expr, &is_null))
+					return false;
+				has_value = !is_null;
+				break;
+			default:
+				return false;
+		}
+	}
+	return has_value || !not_null;
+}
+
+/*
+ * Does a form of ALTER TABLE, by its own text, neither rewrite nor scan?
+ */
+static bool
+adds_constraint_at_once(const Constraint *constraint)
+{
+	switch (constraint->contype)
+	{
+		case CONSTR_CHECK:
+		case CONSTR_FOREIGN:
+			return constraint->skip_validation;
+		case CONSTR_UNIQUE:		/* a primary key's columns may be scanned */
+			return constraint->indexname != NULL;
+		default:
+			return false;
+	}
+}
+
+static bool
+subcommand_may_rewrite(const AlterTableCmd *cmd)
+{
+	switch (cmd->subtype)
+	{
+		case AT_AddColumn:
+			return !adds_column_at_once(castNode(ColumnDef, cmd->def));
+		case AT_AddConstraint:
+			return !adds_constraint_at_once(castNode(Constraint, cmd->def));
+		case AT_AlterColumnType:
+		case AT_SetNotNull:
+		case AT_ValidateConstraint:
+		case AT_AddIndex:
+		case AT_SetLogged:
+		case AT_SetUnLogged:
+		case AT_SetAccessMethod:
+		case AT_SetTableSpace:
+		case AT_AttachPartition:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * ALTER TABLE that may rewrite or scan the table.  Whether it does may be known
  * only with a lock on it.
  */
 static bool
@@ -40,25 +152,35 @@ may_rewrite(const Node *stmt)
 {
 	ListCell   *lc;
 
+	switch (((const AlterTableStmt *) stmt)->objtype)
+	{
+		case OBJECT_TYPE:
+		case OBJECT_VIEW:
+		case OBJECT_SEQUENCE:
+		case OBJECT_FOREIGN_TABLE:
+			return false;
+		default:
+			break;
+	}
+
 	foreach(lc, ((const AlterTableStmt *) stmt)->cmds)
 	{
-		switch (lfirst_node(AlterTableCmd, lc)->subtype)
-		{
-			case AT_AddColumn:
-			case AT_AlterColumnType:
-			case AT_SetNotNull:
-			case AT_AddConstraint:
-			case AT_ValidateConstraint:
-			case AT_AddIndex:
-			case AT_SetLogged:
-			case AT_SetUnLogged:
-			case AT_SetAccessMethod:
-			case AT_SetTableSpace:
-			case AT_AttachPartition:
-				return true;
-			default:
-				break;
-		}
+		if (subcommand_may_rewrite(lfirst_node(AlterTableCmd, lc)))
+			return true;
+	}
+	return false;
+}
+
+/* ALTER DATABASE ... SET TABLESPACE copies all its files. */
+static bool
+moves_database(const Node *stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, ((const AlterDatabaseStmt *) stmt)->options)
+	{
+		if (strcmp(lfirst_node(DefElem, lc)->defname, "tablespace") == 0)
+			return true;
 	}
 	return false;
 }
@@ -177,6 +299,8 @@ static const struct
 	{T_AlterTableStmt, may_rewrite, true, workers_of_alter_table},
 	{T_AlterTableMoveAllStmt, NULL, false, NULL},
 	{T_AlterDomainStmt, checks_domain, false, NULL},
+	{T_CreatedbStmt, NULL, false, NULL},	/* by either strategy it copies */
+	{T_AlterDatabaseStmt, moves_database, false, NULL},
 };
 
 /*

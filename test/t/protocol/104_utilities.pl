@@ -15,6 +15,9 @@ my $node = new_server('utilities',
 	'maintenance_work_mem' => "'7MB'",
 	'max_parallel_maintenance_workers' => 1);
 admin($node)->query('GRANT pg_read_server_files TO app; CREATE SCHEMA s AUTHORIZATION app; CREATE TABLE s.x (i int PRIMARY KEY); CREATE TABLE s.y (i int PRIMARY KEY)');
+admin($node)->query('ALTER ROLE app CREATEDB');
+mkdir $node->basedir . '/space';
+admin($node)->query("CREATE TABLESPACE space OWNER app LOCATION '" . $node->basedir . "/space'");
 my $app = client($node);
 my $blocker = client($node, user => undef);
 my $memory = 7 * 1024 * 1024;
@@ -43,35 +46,38 @@ runs(
 # that is named first, and is then charged so many workers, and memory or not.
 
 my @gated = (
-	[ u => 'CREATE INDEX ON u (j)', 2, 1 ],
-	[ u => 'CREATE INDEX CONCURRENTLY ON u (j)', 2, 1 ],
-	[ u => 'CREATE UNIQUE INDEX ON u (j)', 2, 1 ],
-	[ u => 'REINDEX INDEX pk', 2, 1 ],
-	[ u => 'REINDEX TABLE u', 2, 1 ],
-	[ u => 'REINDEX TABLE CONCURRENTLY u', 2, 1 ],
-	[ u => 'CLUSTER u USING pk', 2, 1 ],
-	[ u => 'CLUSTER', 2, 1 ],
-	[ u => 'VACUUM u', 2, 1 ],
-	[ u => 'VACUUM (PARALLEL 0) u', 1, 1 ],
-	[ u => 'VACUUM (PARALLEL 8) u', 2, 1 ],
-	[ u => 'VACUUM FULL u', 2, 1 ],
-	[ u => 'VACUUM (ANALYZE) t, u', 2, 1 ],
+	[ u => 'CREATE INDEX ON u (j)', 1, 'small' ],
+	[ u => 'CREATE INDEX CONCURRENTLY ON u (j)', 1, 'small' ],
+	[ u => 'CREATE UNIQUE INDEX ON u (j)', 1, 'small' ],
+	[ u => 'REINDEX INDEX pk', 1, 'small' ],
+	[ u => 'REINDEX TABLE u', 1, 'small' ],
+	[ u => 'REINDEX TABLE CONCURRENTLY u', 1, 'small' ],
+	[ u => 'CLUSTER u USING pk', 1, 'small' ],
+	[ u => 'CLUSTER', 1, 1 ],
+	[ u => 'VACUUM u', 1, 'small' ],
+	[ u => 'VACUUM (PARALLEL 0) u', 1, 'small' ],
+	[ u => 'VACUUM (PARALLEL 8) u', 1, 'small' ],
+	[ u => 'VACUUM FULL u', 1, 'small' ],
+	[ u => 'VACUUM (ANALYZE) t, u', 1, 'small' ],
 	[ u => 'VACUUM', 2, 1 ],
-	[ u => 'ANALYZE u', 1, 1 ],
+	[ u => 'ANALYZE u', 1, 'small' ],
 	[ u => 'ANALYZE', 1, 1 ],
 	[ m => 'REFRESH MATERIALIZED VIEW m', 1, 1 ],
 	[ m => 'REFRESH MATERIALIZED VIEW CONCURRENTLY m', 1, 1 ],
 	[ u => 'COPY u TO STDOUT', 1, 0 ],
 	[ empty => "COPY empty FROM '/dev/null'", 1, 0 ],
 	[ u => 'ALTER TABLE u ADD COLUMN k int DEFAULT random()', 1, 1 ],
-	[ u => 'ALTER TABLE u ALTER COLUMN j TYPE bigint', 2, 1 ],
+	[ u => 'ALTER TABLE u ALTER COLUMN j TYPE bigint', 1, 1 ],
 	[ u => 'ALTER TABLE u ALTER COLUMN j SET NOT NULL', 1, 1 ],
 	[ u => 'ALTER TABLE u ADD CHECK (j > 0)', 1, 1 ],
-	[ u => 'ALTER TABLE u ADD FOREIGN KEY (i) REFERENCES u NOT VALID', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k2 int DEFAULT 1, ADD COLUMN k3 serial', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k4 d DEFAULT 1', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD COLUMN k5 int UNIQUE', 1, 1 ],
+	[ u => 'ALTER TABLE u ADD FOREIGN KEY (i) REFERENCES u', 1, 1 ],
 	[ u => 'ALTER TABLE u VALIDATE CONSTRAINT u_i_fkey', 1, 1 ],
-	[ u => 'ALTER TABLE u ADD UNIQUE (j)', 2, 1 ],
-	[ u => 'ALTER TABLE u SET UNLOGGED', 2, 1 ],
-	[ u => 'ALTER TABLE u SET LOGGED', 2, 1 ],
+	[ u => 'ALTER TABLE u ADD UNIQUE (j)', 1, 1 ],
+	[ u => 'ALTER TABLE u SET UNLOGGED', 1, 1 ],
+	[ u => 'ALTER TABLE u SET LOGGED', 1, 1 ],
 	[ part => 'ALTER TABLE parts ATTACH PARTITION part FOR VALUES FROM (0) TO (10)', 1, 1 ],
 	[ domains => 'ALTER DOMAIN d ADD CHECK (VALUE > 0)', 1, 0 ],
 	[ domains => 'ALTER DOMAIN d SET NOT NULL', 1, 0 ]);
@@ -86,9 +92,18 @@ foreach my $gated (@gated)
 			$blocker->query($relation eq 'm' ?
 				'BEGIN; SELECT 1 FROM m LIMIT 1; DROP INDEX m_i_idx' : "BEGIN; LOCK TABLE $relation");
 			$app->start($sql);
-			is( held_when_waiting($node, $app->{pid}),
-				"$workers|" . ($uses_memory ? $memory : 0),
-				"$sql: charged before it has its locks");
+			my ($held_workers, $held_memory) =
+			  split /\|/, held_when_waiting($node, $app->{pid});
+			is($held_workers, $workers, "$sql: charged before it has its locks");
+			if ($uses_memory eq 'small')
+			{
+				cmp_ok($held_memory, '<', 2 * 1024 * 1024, "$sql: as much as its table needs");
+				cmp_ok($held_memory, '>=', 1024 * 1024, "$sql: or a bit more");
+			}
+			else
+			{
+				is($held_memory, $uses_memory ? $memory : 0, "$sql: and memory");
+			}
 			$blocker->query('ROLLBACK');
 			my $result = $app->finish;
 			is($result->{state}, '00000', "$sql: runs") or diag $result->{err};
@@ -97,7 +112,37 @@ foreach my $gated (@gated)
 		$sql);
 }
 
+# A larger table, or one that is taken for large, gets workers.
+
+sub claims
+{
+	my ($sql, $workers, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	is($app->query("SELECT workers FROM pg_admission_estimate('$sql')")->{out}, $workers, $name);
+}
+
+runs("SET maintenance_work_mem = '64MB'; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0");
+claims('CREATE INDEX ON u (j)', 2, 'index build of a large table');
+claims('VACUUM u', 2, 'VACUUM of a table with large indexes');
+claims('VACUUM t', 1, 'VACUUM of a table without indexes');
+claims('CREATE INDEX ON missing (j)', 2, 'a table that is not there');
+claims('CREATE INDEX ON parts (i)', 2, 'a partitioned table');
+runs('ALTER TABLE u SET (parallel_workers = 0)');
+claims('CREATE INDEX ON u (j)', 1, 'a table that may have no workers');
+runs('ALTER TABLE u RESET (parallel_workers); SET max_parallel_workers = 0');
+claims('VACUUM u', 1, 'a session that may have none');
+runs("SET maintenance_work_mem = '7MB'; RESET max_parallel_workers");
+claims('CREATE INDEX ON u (j)', 1, 'too little memory for workers');
+runs('RESET ALL');
+
 once_ok($node, sub { runs('REINDEX SCHEMA s') }, 'REINDEX SCHEMA');
+foreach my $strategy ('file_copy', 'wal_log')
+{
+	once_ok($node, sub { runs("CREATE DATABASE $strategy STRATEGY $strategy") }, "CREATE DATABASE, $strategy");
+}
+once_ok($node, sub { runs('ALTER DATABASE wal_log SET TABLESPACE space') }, 'ALTER DATABASE SET TABLESPACE');
+exempt_ok($node, sub { runs('ALTER DATABASE wal_log CONNECTION LIMIT 5') }, 'ALTER DATABASE otherwise');
 once_ok($node, sub { runs('ALTER TABLE ALL IN TABLESPACE pg_default OWNED BY app SET TABLESPACE pg_default') },
 	'ALTER TABLE ALL IN TABLESPACE');
 
@@ -179,7 +224,7 @@ reload_with($node, { 'pg_admission.queue_capacity' => 0 }, 'queue_capacity', 0);
 {
 	my @holders = occupy($node, 1);
 
-	overloaded_ok($app->query('CREATE INDEX ON u (j)'), 'queue_full',
+	overloaded_ok($app->query('VACUUM'), 'queue_full',
 		'system overloaded: admission queue is full', 'refused when its workers are not free');
 	succeeds_ok($app->query('ANALYZE u'), '', 'while a smaller one runs');
 	release($node, @holders);
@@ -261,6 +306,14 @@ foreach my $sql (
 	'CREATE TABLE nothing AS SELECT i FROM u WITH NO DATA',
 	'CREATE MATERIALIZED VIEW no_data AS SELECT i FROM u WITH NO DATA',
 	'CREATE VIEW v AS SELECT i FROM u',
+	'ALTER TABLE n ADD COLUMN a int, ADD COLUMN b text NULL COLLATE "C"',
+	'ALTER TABLE n ADD COLUMN c int DEFAULT -1, ADD COLUMN d timestamptz DEFAULT CURRENT_TIMESTAMP',
+	"ALTER TABLE n ADD COLUMN e varchar(5) NOT NULL DEFAULT 'x'::varchar(5)",
+	'ALTER TABLE n ADD CHECK (i > 1) NOT VALID, ADD FOREIGN KEY (a) REFERENCES n NOT VALID',
+	'ALTER TABLE n ALTER COLUMN a SET STATISTICS 10, ALTER COLUMN a SET DEFAULT random()',
+	'ALTER TABLE n DISABLE TRIGGER USER, ALTER COLUMN e DROP NOT NULL',
+	'ALTER TABLE n OWNER TO app',
+	'CREATE TYPE pair AS (a int); ALTER TYPE pair ADD ATTRIBUTE b int',
 	'ALTER TABLE n RENAME COLUMN j TO k',
 	'ALTER TABLE n SET (fillfactor = 50)',
 	'ALTER TABLE n DROP COLUMN k',

@@ -161,6 +161,58 @@ once_ok($node, sub { runs('SELECT sum(i) FROM p', '1250025000', 'parallel query'
 		},
 		'parallel query with functions that run statements');
 }
+
+# Only workers that can be launched, and then those that were, are charged.
+
+sub charged_ok
+{
+	my ($sql, $workers, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	$app->start($sql);
+	ok( wait_for(
+			$node,
+			"SELECT workers FROM pg_admission_queries WHERE pid = $app->{pid} AND state = 'running'
+			   AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $app->{pid} AND wait_event_type = 'Lock')",
+			$workers),
+		$name);
+	admin($node)->query("SELECT pg_cancel_backend($app->{pid})");
+	is($app->finish->{state}, '57014', "$name: ends");
+	is(held($node, $app->{pid}), '', "$name: gives all back");
+}
+{
+	my $slow = 'SELECT count(*) FROM p WHERE wait_for_lock(i) > 0 AND i <= 3';
+	my $claimed = "SELECT workers FROM pg_admission_estimate('$slow')";
+
+	is($app->query($claimed)->{out}, '3', 'claims its workers');
+	foreach my $max (0, 1)
+	{
+		runs("SET max_parallel_workers = $max", '', "max_parallel_workers $max");
+		is($app->query($claimed)->{out}, $max + 1, 'claims no more than can be launched');
+	}
+	runs('RESET max_parallel_workers', '', 'reset');
+
+	# Others have taken the workers that all share.
+	reload_with($node, { 'max_parallel_workers' => 2 });
+	my $other = client($node, user => undef);
+	my $blocker = client($node, user => undef);
+	$blocker->query('BEGIN; SELECT pg_advisory_xact_lock(77)');
+	$other->query($parallel);
+	$other->start('SELECT count(*) FROM p WHERE wait_for_lock(i) > 0 AND i <= 3');
+	wait_for($node, "SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $other->{pid}", 2);
+	is($app->query($claimed)->{out}, '3', 'claims workers that others have');
+	foreach my $query ($slow, "EXPLAIN ANALYZE $slow",
+		'SELECT count(*) FROM p JOIN p q USING (i) WHERE wait_for_lock(i) > 0 AND i <= 3')
+	{
+		charged_ok($query, 1, "gives back what it has not launched: $query");
+	}
+	charged_ok('SELECT * FROM (SELECT count(*) FROM p WHERE wait_for_lock(i) > 0 AND i <= 3) a, (SELECT sum(i) FROM p) b',
+		3, 'keeps those of a Gather that is still to come');
+	$blocker->query('ROLLBACK');
+	$other->finish;
+	runs('SELECT sum(i) FROM p', '1250025000', 'again with workers');
+	reload_with($node, { 'max_parallel_workers' => 4 });
+}
 reload_with($node, { 'pg_admission.cores_multiplier' => 2 }, 'workers_total', '2');
 once_ok($node, sub { runs('SELECT sum(i) FROM p', '1250025000', 'with a smaller budget') },
 	'parallel query that plans more workers than there are');
