@@ -10,6 +10,8 @@ use Test::More;
 my $node = new_server('queue', 'pg_admission.queue_capacity' => 2);
 my $count = 'SELECT count(*) FROM t';
 
+admin($node)->query('CREATE ROLE other LOGIN');
+
 # What the views show of queries that run and wait
 
 is(status($node, 'mode, load_shedding, queue_capacity, workers_total, memory_total_bytes'),
@@ -20,6 +22,7 @@ succeeds_ok($app->query($count), 10, 'query runs while workers are free');
 succeeds_ok($app->query($count), 10, 'so does the next');
 
 my @holders = occupy($node, 2);
+my @pids = sort { $a <=> $b } map { $_->{pid} } @holders;
 my ($first, $second, $third) = map { client($node) } 1 .. 3;
 
 queue_up($node, $first, $count);
@@ -42,11 +45,33 @@ is( admin($node)->query(
 	"running|1|t|1|t|t|0\nrunning|1|t|1|t|t|0",
 	'running queries are shown');
 is( admin($node)->query(
+		qq{SELECT pid, waits_for, (SELECT array_agg(h ORDER BY h) FROM unnest(held_by) h)
+		   FROM pg_admission_queries ORDER BY queue_position, pid})->{out},
+	join("\n",
+		(map { "$_->{pid}|workers|{" . join(',', @pids) . '}' } $first, $second),
+		map { "$_||" } @pids),
+	'queued queries tell what they wait for, and who has it');
+is( $third->query(
+		"SELECT count(*), count(waits_for), count(held_by) FROM pg_admission_queries WHERE state = 'queued'")->{out},
+	'2|2|2', 'to their own role');
+is( client($node, user => 'other')->query(
+		'SELECT count(*), count(waits_for), count(held_by) FROM pg_admission_queries')->{out},
+	'4|0|0', 'and to no other');
+is( admin($node)->query(
 		"SELECT state, wait_event_type IN ('Extension', 'LWLock') FROM pg_stat_activity WHERE pid = $first->{pid}")->{out},
 	'active|t', 'a queued query shows a wait event');
 is( admin($node)->query(
 		"SELECT backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $first->{pid}")->{out},
 	't', 'a queued query holds no snapshot');
+
+# What a client's query waits for, and who has that
+sub waits_for
+{
+	my ($client) = @_;
+
+	return admin($node)->query(
+		"SELECT waits_for, held_by FROM pg_admission_queries WHERE pid = $client->{pid} AND state = 'queued'")->{out};
+}
 
 # The queue is full
 
@@ -249,6 +274,7 @@ is(status($node, 'workers_used, memory_used_bytes'), '0|629145600',
 is( admin($node)->query("SELECT state, memory_bytes FROM pg_admission_queries WHERE pid = $half->{pid}")->{out},
 	'suspended|629145600', 'it is shown as suspended');
 queue_up($node, $other, $count);
+is(waits_for($other), "memory|{$half->{pid}}", 'a query waits for that');
 succeeds_ok($app->query($count), 10, 'a query that needs less passes it');
 succeeds_ok($half->query('FETCH c; CLOSE c; COMMIT'), 2, 'the cursor is closed');
 succeeds_ok($other->finish, 10, 'then the waiting query runs');
