@@ -7,8 +7,10 @@
  * log.  Unless pg_admission.log_rejections is "all", the log hook keeps them
  * out of it.  The hook recognises them by a text domain of their own, so that
  * any other error with the same SQLSTATE is logged as ever.  What was kept out is
- * owed to the log: the next query that is refused, or the sampler, pays it with a
- * summary, of which there is at most one per log_interval.
+ * owed to the log, which the sampler pays with a summary, at most one per
+ * log_interval.  The line has the SQLSTATE, for log_line_prefix, and since the
+ * sampler has none, no user: what it counts is not any one session's.  Only while
+ * the sampler is missing does the next query that is refused write it.
  *
  * Locking: none.  The debt is atomic, and the process that moves the time of the
  * last summary forward writes the next.
@@ -283,7 +285,8 @@ pgadm_errors_log_summary(void)
 	/* One line, so the counts are not put into a DETAIL. */
 	if (total > 0)
 		ereport(LOG_SERVER_ONLY,
-				(errmsg_plural("admission control refused %llu request: %s",
+				(errcode(ERRCODE_SYSTEM_OVERLOADED),
+				 errmsg_plural("admission control refused %llu request: %s",
 							   "admission control refused %llu requests: %s",
 							   (unsigned long) total, (unsigned long long) total, counts.data),
 				 errhidestmt(true), errhidecontext(true)));
@@ -299,7 +302,8 @@ pgadm_errors_raise(const PgAdmOutcome *outcome)
 	if (pgadm_log_rejections == PGADM_LOG_SUMMARY)
 	{
 		pg_atomic_fetch_add_u64(&pgadm_shared->log_debt.refused[outcome->reason], 1);
-		pgadm_errors_log_summary();
+		if (pgadm_shared_sampler_missing(GetCurrentTimestamp()))
+			pgadm_errors_log_summary();
 	}
 
 	if (outcome->reason == PGADM_REASON_MEMORY ||
