@@ -85,7 +85,9 @@ CREATE FUNCTION pg_admission_queries(
     OUT query_id bigint,
     OUT enqueued_at timestamp with time zone,
     OUT admitted_at timestamp with time zone,
-    OUT wait_ms double precision)
+    OUT wait_ms double precision,
+    OUT waits_for text,
+    OUT held_by integer[])
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgadm_queries_1_0'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
@@ -96,7 +98,8 @@ COMMENT ON FUNCTION pg_admission_queries() IS
 CREATE VIEW pg_admission_queries AS
     SELECT q.pid, a.usename, a.datname, a.application_name, q.state,
            q.queries, q.queue_position, q.memory_bytes, q.workers,
-           q.plan_cost, q.query_id, q.enqueued_at, q.admitted_at, q.wait_ms
+           q.plan_cost, q.query_id, q.enqueued_at, q.admitted_at, q.wait_ms,
+           q.waits_for, q.held_by
     FROM pg_admission_queries() q
     LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) q.pid;
 
@@ -130,6 +133,10 @@ COMMENT ON COLUMN pg_admission_queries.admitted_at IS
 'when the query was admitted; null if queued';
 COMMENT ON COLUMN pg_admission_queries.wait_ms IS
 'time waited for admission, so far if queued, in milliseconds';
+COMMENT ON COLUMN pg_admission_queries.waits_for IS
+'what a queued query waits for: workers, memory (and maybe workers too), or turn if there is enough for it, but others are before it or what is free is saved up; null if not queued';
+COMMENT ON COLUMN pg_admission_queries.held_by IS
+'process IDs of the backends that hold most of what a queued query lacks, at most 5, the largest first; null if it lacks nothing';
 
 CREATE FUNCTION pg_stat_admission(
     OUT submitted bigint,

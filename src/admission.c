@@ -338,6 +338,20 @@ wait_in_queue(QueryDesc *queryDesc, bool starts, PgAdmOutcome *outcome)
 }
 
 /*
+ * A request has been refused: raise the error, which tells what would help.
+ */
+static void
+refuse(const PgAdmAdmission *admission, PgAdmOutcome *outcome)
+{
+	outcome->is_utility = (admission->queryDesc == NULL);
+	if (outcome->reason == PGADM_REASON_MEMORY && !outcome->is_utility)
+		outcome->can_be_lowered =
+			pgadm_claim_can_be_lowered(admission->queryDesc->plannedstmt,
+									   outcome->capacity.memory);
+	pgadm_errors_raise(outcome);
+}
+
+/*
  * Get a request admitted, or raise an error.
  */
 static pg_attribute_hot void
@@ -351,7 +365,7 @@ admit(PgAdmAdmission *admission, const PgAdmRequest *request, bool starts)
 		gave_up = wait_in_queue(admission->record.queryDesc, starts, &outcome);
 
 	if (outcome.verdict == PGADM_REJECT)
-		pgadm_errors_raise(&outcome);
+		refuse(admission, &outcome);
 
 	keep_charge(admission, &outcome);
 	PGADM_MAY_FAIL(PGADM_FAIL_CHARGED);

@@ -180,6 +180,21 @@ pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory, PgAdmClaim *claim)
 }
 
 /*
+ * Could the claim of a plan be lowered so that it fits a budget of that size?  Not
+ * if a setting says what it is, nor if the plan cannot do with so little.
+ */
+bool
+pgadm_claim_can_be_lowered(const PlannedStmt *stmt, int64 memory_total)
+{
+	PgAdmPlanNeed cost;
+
+	if (pgadm_query_memory > 0)
+		return false;
+	(void) fit_plan(stmt, memory_total, &cost);
+	return cost.memory <= memory_total;
+}
+
+/*
  * The biggest operators of a plan, under this session's settings and with that
  * work_mem.
  */

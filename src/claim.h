@@ -22,6 +22,7 @@ extern PgAdmWorkmem pgadm_claim_of_plan(const PlannedStmt *stmt,
 										int64 memory_total, PgAdmClaim *claim) pg_attribute_hot;
 extern PgAdmWorkmem pgadm_claim_shrink(const PlannedStmt *stmt, int64 memory,
 									   PgAdmClaim *claim);
+extern bool pgadm_claim_can_be_lowered(const PlannedStmt *stmt, int64 memory_total);
 extern void pgadm_claim_list_operators(const PlannedStmt *stmt,
 									   const PgAdmWorkmem *workmem,
 									   PgAdmPlanOperators *operators);

@@ -7,8 +7,10 @@
  * log.  Unless pg_admission.log_rejections is "all", the log hook keeps them
  * out of it.  The hook recognises them by a text domain of their own, so that
  * any other error with the same SQLSTATE is logged as ever.  What was kept out is
- * owed to the log: the next query that is refused, or the sampler, pays it with a
- * summary, of which there is at most one per log_interval.
+ * owed to the log, which the sampler pays with a summary, at most one per
+ * log_interval.  The line has the SQLSTATE, for log_line_prefix, and since the
+ * sampler has none, no user: what it counts is not any one session's.  Only while
+ * the sampler is missing does the next query that is refused write it.
  *
  * Locking: none.  The debt is atomic, and the process that moves the time of the
  * last summary forward writes the next.
@@ -30,48 +32,69 @@
 
 #define REFUSAL_DOMAIN	"pg_admission_refusal"
 
-/* How each reason is worded; clients may rely on the names, not on the text */
+/*
+ * How each reason is worded; clients may rely on the names, not on the text.  The
+ * sentence may differ by what a query was short of.
+ */
 static const struct
 {
 	const char *name;
 	const char *message;
-	const char *detail;
+	const char *detail[PGADM_NSHORTAGES];
 }			wording[PGADM_NREASONS] =
 {
 	[PGADM_REASON_QUEUE_FULL] = {
 		"queue_full",
 		gettext_noop("system overloaded: admission queue is full"),
-		gettext_noop("All query workers are busy and no place is left in the queue."),
+		{
+			[PGADM_SHORT_OF_TURN] =
+			gettext_noop("What is free is kept for queries that came before, and no place is left in the queue."),
+			[PGADM_SHORT_OF_WORKERS] =
+			gettext_noop("Too few query workers are free, and no place is left in the queue."),
+			[PGADM_SHORT_OF_MEMORY] =
+			gettext_noop("Too little of the memory budget is free, and no place is left in the queue."),
+			[PGADM_SHORT_OF_IDLE_MEMORY] =
+			gettext_noop("Queries that are idle hold too much of the memory budget, and no place is left in the queue."),
+		},
 	},
 	[PGADM_REASON_QUEUE_TIMEOUT] = {
 		"queue_timeout",
 		gettext_noop("system overloaded: query waited too long for admission"),
-		gettext_noop("The query was not admitted within \"pg_admission.queue_timeout\"."),
+		{
+			[PGADM_SHORT_OF_TURN] =
+			gettext_noop("It was not the query's turn within \"pg_admission.queue_timeout\"."),
+			[PGADM_SHORT_OF_WORKERS] =
+			gettext_noop("Too few query workers became free within \"pg_admission.queue_timeout\"."),
+			[PGADM_SHORT_OF_MEMORY] =
+			gettext_noop("Too little of the memory budget became free within \"pg_admission.queue_timeout\"."),
+			[PGADM_SHORT_OF_IDLE_MEMORY] =
+			gettext_noop("Too little of the memory budget became free within \"pg_admission.queue_timeout\", since queries that are idle hold it."),
+		},
 	},
 	[PGADM_REASON_CPU_OVERLOAD] = {
 		"cpu_overload",
 		gettext_noop("system overloaded: too many processes wait for a CPU"),
-		gettext_noop("The server's processes wait longer for a CPU than is allowed compared to the time they run."),
+		{gettext_noop("The server's processes wait longer for a CPU than is allowed compared to the time they run.")},
 	},
 	[PGADM_REASON_BREAKER] = {
 		"breaker",
 		gettext_noop("system overloaded: a circuit breaker has tripped"),
-		gettext_noop("Tripped:"),
+		{gettext_noop("Tripped:")},
 	},
 	[PGADM_REASON_CONNECTION] = {
 		"connection",
 		gettext_noop("system overloaded: no new sessions are accepted for the moment"),
-		gettext_noop("The server's processes wait longer for a CPU than is allowed compared to the time they run."),
+		{gettext_noop("The server's processes wait longer for a CPU than is allowed compared to the time they run.")},
 	},
 	[PGADM_REASON_MEMORY] = {
 		"memory",
 		gettext_noop("query exceeds the memory budget"),
-		gettext_noop("The query may need more memory than all queries together may use."),
+		{gettext_noop("The query may need more memory than all queries together may use.")},
 	},
 	[PGADM_REASON_WORKERS] = {
 		"workers",
 		gettext_noop("query exceeds the worker budget"),
-		gettext_noop("The query claims more workers than there are."),
+		{gettext_noop("The query claims more workers than there are.")},
 	},
 };
 
@@ -91,6 +114,17 @@ kilobytes(int64 bytes)
 }
 
 /*
+ * The sentence of a reason, by what the query was short of if there are several.
+ */
+static const char *
+detail_of(const PgAdmOutcome *outcome)
+{
+	const char *const *detail = wording[outcome->reason].detail;
+
+	return detail[outcome->short_of] != NULL ? detail[outcome->short_of] : detail[0];
+}
+
+/*
  * The sentence after the figures, with the tripped breakers if those are why.
  */
 static char *
@@ -99,7 +133,7 @@ detail_sentence(const PgAdmOutcome *outcome)
 	StringInfoData sentence;
 
 	initStringInfo(&sentence);
-	appendStringInfoString(&sentence, wording[outcome->reason].detail);
+	appendStringInfoString(&sentence, detail_of(outcome));
 	for (int i = 0; i < outcome->ntripped; i++)
 	{
 		const PgAdmTripped *tripped = &outcome->tripped[i];
@@ -156,6 +190,35 @@ raise_overloaded(int elevel, const PgAdmOutcome *outcome)
 }
 
 /*
+ * What helps against a claim that is too large.  A setting is named only where it
+ * does; whether this user may change it is not known for sure.
+ */
+static int
+hint_for_budget(const PgAdmOutcome *outcome)
+{
+	const char *reason = wording[outcome->reason].name;
+
+	if (outcome->reason == PGADM_REASON_WORKERS)
+		return errhint("reason=%s retry_after_ms=0 Do not retry; the claim is set by "
+					   "\"pg_admission.query_workers\", which an administrator can lower.",
+					   reason);
+	if (pgadm_query_memory > 0)
+		return errhint("reason=%s retry_after_ms=0 Do not retry; the claim is set by "
+					   "\"pg_admission.query_memory\", which an administrator can lower.",
+					   reason);
+	if (outcome->is_utility)
+		return errhint("reason=%s retry_after_ms=0 Do not retry; lower \"maintenance_work_mem\".",
+					   reason);
+	if (outcome->can_be_lowered)
+		return errhint("reason=%s retry_after_ms=0 Do not retry; rewrite the query, or lower its claim "
+					   "with \"pg_admission.query_memory_limit\".",
+					   reason);
+	return errhint("reason=%s retry_after_ms=0 Do not retry; rewrite the query so that it needs "
+				   "less memory.",
+				   reason);
+}
+
+/*
  * Refuse a query that could never be admitted.
  */
 static void
@@ -172,11 +235,8 @@ raise_exceeds_budget(const PgAdmOutcome *outcome)
 									   reason, kilobytes(outcome->memory),
 									   outcome->capacity.memory / 1024,
 									   outcome->workers, outcome->capacity.workers,
-									   wording[outcome->reason].detail),
-					errhint("reason=%s retry_after_ms=0 Do not retry; rewrite the query, or lower its claim "
-							"with \"%s\".", reason,
-							outcome->reason == PGADM_REASON_MEMORY ?
-							"pg_admission.query_memory_limit" : "pg_admission.query_workers")));
+									   detail_of(outcome)),
+					hint_for_budget(outcome)));
 }
 
 static bool
@@ -225,7 +285,8 @@ pgadm_errors_log_summary(void)
 	/* One line, so the counts are not put into a DETAIL. */
 	if (total > 0)
 		ereport(LOG_SERVER_ONLY,
-				(errmsg_plural("admission control refused %llu request: %s",
+				(errcode(ERRCODE_SYSTEM_OVERLOADED),
+				 errmsg_plural("admission control refused %llu request: %s",
 							   "admission control refused %llu requests: %s",
 							   (unsigned long) total, (unsigned long long) total, counts.data),
 				 errhidestmt(true), errhidecontext(true)));
@@ -241,7 +302,8 @@ pgadm_errors_raise(const PgAdmOutcome *outcome)
 	if (pgadm_log_rejections == PGADM_LOG_SUMMARY)
 	{
 		pg_atomic_fetch_add_u64(&pgadm_shared->log_debt.refused[outcome->reason], 1);
-		pgadm_errors_log_summary();
+		if (pgadm_shared_sampler_missing(GetCurrentTimestamp()))
+			pgadm_errors_log_summary();
 	}
 
 	if (outcome->reason == PGADM_REASON_MEMORY ||

@@ -426,6 +426,7 @@ describe(const PgAdmPool *pool, PgAdmOutcome *outcome)
 	outcome->running = pool->usage.running;
 	outcome->queued = pool->queued;
 	outcome->queue_capacity = pool->rules.queue_capacity;
+	outcome->short_of = PGADM_SHORT_OF_TURN;
 	outcome->capacity = pool->capacity;
 	outcome->service_rate = pgadm_shared->load.service_rate;
 }
@@ -442,6 +443,8 @@ reject(const PgAdmPool *pool, PgAdmBackend *backend, const PgAdmClaim *claim,
 	outcome->workers = claim->workers;
 	outcome->memory = claim->memory;
 	describe(pool, outcome);
+	outcome->short_of = pgadm_order_shortage(pool, claim);
+	outcome->is_utility = outcome->can_be_lowered = false;
 	pgadm_stats_rejected(backend->role_stats, reason);
 }
 
@@ -694,6 +697,7 @@ pgadm_gate_poll(bool enforce, bool timed_out, PgAdmOutcome *outcome)
 		else if (reason != PGADM_REASON_NONE)
 		{
 			pgadm_order_leave(pool, waiter);
+			pgadm_pool_note_idle(pool, pgadm_clock_us());
 			reject(pool, backend, &waiter->claim, reason, outcome);
 		}
 		dispatch(pool, &wakeups, now);

@@ -14,7 +14,7 @@
 #define PGADM_GATE_H
 
 #include "breakers.h"
-#include "pool.h"
+#include "order.h"
 #include "settings.h"
 
 /* A query, or a suspended one's next run, that asks for admission */
@@ -46,8 +46,11 @@ typedef struct PgAdmOutcome
 	int			running;
 	int			queued;
 	int			queue_capacity;
+	PgAdmShortage short_of;		/* what a refused query would have waited for */
 	PgAdmResources capacity;
 	PgAdmLoadValue service_rate;
+	bool		is_utility;		/* if refused for its memory */
+	bool		can_be_lowered; /* likewise: so that it would fit? */
 	int			ntripped;		/* only if refused by breakers */
 	const PgAdmTripped *tripped;	/* until the next outcome */
 } PgAdmOutcome;

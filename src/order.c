@@ -456,3 +456,36 @@ pgadm_order_stuck(const PgAdmPool *pool, const PgAdmWaiter *waiter)
 		return PGADM_STUCK_FIRST;
 	return PGADM_STUCK;
 }
+
+/*
+ * What a claim lacks of each resource: so much must be given back before there is
+ * enough for it, if it is its turn.
+ */
+PgAdmResources
+pgadm_order_lacks(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	PgAdmResources room = pgadm_pool_room(pool);
+	int64		memory = needed_memory(pool, claim);
+	PgAdmResources lacks = {
+		.workers = Max(needed_workers(pool, claim) - room.workers, 0),
+		.memory = memory > 0 ? Max(memory - room.memory, 0) : 0,
+	};
+
+	return lacks;
+}
+
+/*
+ * The same in a word.
+ */
+PgAdmShortage
+pgadm_order_shortage(const PgAdmPool *pool, const PgAdmClaim *claim)
+{
+	PgAdmResources lacks = pgadm_order_lacks(pool, claim);
+
+	if (needed_memory(pool, claim) > pool->capacity.memory - pool->usage.memory_idle &&
+		lacks.memory > 0)
+		return PGADM_SHORT_OF_IDLE_MEMORY;
+	if (lacks.memory > 0)
+		return PGADM_SHORT_OF_MEMORY;
+	return lacks.workers > 0 ? PGADM_SHORT_OF_WORKERS : PGADM_SHORT_OF_TURN;
+}

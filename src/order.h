@@ -56,6 +56,19 @@ typedef enum PgAdmStuck
 	PGADM_STUCK_FIRST,
 } PgAdmStuck;
 
+/* What a waiter waits for */
+typedef enum PgAdmShortage
+{
+	PGADM_SHORT_OF_TURN,		/* of nothing: others are before it, or what is
+								 * free is saved up */
+	PGADM_SHORT_OF_WORKERS,
+	PGADM_SHORT_OF_MEMORY,		/* and maybe of workers, which come back sooner */
+	PGADM_SHORT_OF_IDLE_MEMORY, /* likewise, which only idle queries could give
+								 * back */
+} PgAdmShortage;
+
+#define PGADM_NSHORTAGES	(PGADM_SHORT_OF_IDLE_MEMORY + 1)
+
 extern void pgadm_order_join(PgAdmPool *pool, PgAdmWaiter *waiter);
 extern void pgadm_order_leave(PgAdmPool *pool, PgAdmWaiter *waiter);
 extern void pgadm_order_look(PgAdmPool *pool, int64 now_us, PgAdmOrder *order);
@@ -64,5 +77,7 @@ extern PgAdmTurn pgadm_order_turn(PgAdmPool *pool, int64 now_us,
 extern void pgadm_order_notify(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us);
 extern bool pgadm_order_answer(PgAdmPool *pool, PgAdmWaiter *waiter, int64 now_us);
 extern PgAdmStuck pgadm_order_stuck(const PgAdmPool *pool, const PgAdmWaiter *waiter);
+extern PgAdmResources pgadm_order_lacks(const PgAdmPool *pool, const PgAdmClaim *claim);
+extern PgAdmShortage pgadm_order_shortage(const PgAdmPool *pool, const PgAdmClaim *claim);
 
 #endif							/* PGADM_ORDER_H */

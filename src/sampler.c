@@ -184,12 +184,12 @@ pgadm_sampler_main(Datum main_arg)
 		{
 			pgadm_capacity_publish(false);
 			pgadm_sample_take(saturated);
-			pgadm_errors_log_summary();
 			saturated = false;
 			samples.last_us = now_us;
 		}
 		else
 			sleep_until_due(&looks, &samples);
+		pgadm_errors_log_summary();
 		follow_reload();
 	}
 }

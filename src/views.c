@@ -26,6 +26,7 @@
 #include "gate.h"
 #include "memory_feedback.h"
 #include "miscadmin.h"
+#include "order.h"
 #include "settings.h"
 #include "shared.h"
 #include "stats.h"
@@ -46,6 +47,9 @@ PG_FUNCTION_INFO_V1(pgadm_roles_1_0);
 PG_FUNCTION_INFO_V1(pgadm_reset_1_0);
 
 #define MAX_COLUMNS		40
+
+/* Backends that are named as those that hold what a waiter lacks */
+#define MAX_HOLDERS		5
 
 /* A row that is being made */
 typedef struct Row
@@ -243,10 +247,106 @@ add_entry(Row *row, const PgAdmEntry *entry)
 	add_ms(row, waited);
 }
 
+/*
+ * A copy of all that pg_admission_queries shows, and what follows from it.
+ */
+typedef struct Queries
+{
+	PgAdmPool	pool;			/* its links lead to what is not copied */
+	PgAdmBackend *backends;
+	int		   *positions;		/* in the queue, of each backend; from 1 */
+	Datum		holders[PGADM_NSHORTAGES];	/* arrays of pids; or 0 */
+} Queries;
+
+/* What a backend holds of something that others wait for */
+typedef struct Holder
+{
+	int			pid;
+	int64		amount;
+} Holder;
+
+/*
+ * Those that hold memory include the idle, whose workers have been lent.
+ */
+static int64
+amount_held(const PgAdmBackend *backend, bool memory)
+{
+	int64		amount = 0;
+
+	for (int i = 0; i < PGADM_ENTRIES_PER_BACKEND; i++)
+	{
+		const PgAdmEntry *entry = &backend->holdings.entries[i];
+
+		if (memory)
+			amount += entry->memory;
+		else if (!entry->lent)
+			amount += entry->workers;
+	}
+	return amount;
+}
+
+/*
+ * Put a holder among the largest, if it is one of them.
+ */
+static int
+insert_holder(Holder *largest, int n, Holder holder)
+{
+	int			i = n < MAX_HOLDERS ? n++ : MAX_HOLDERS - 1;
+
+	if (largest[i].amount >= holder.amount)
+		return n;
+	for (; i > 0 && largest[i - 1].amount < holder.amount; i--)
+		largest[i] = largest[i - 1];
+	largest[i] = holder;
+	return n;
+}
+
+/*
+ * The pids of the backends that hold most of the memory, or of the workers, the
+ * largest first.  A waiter never lacks what it holds itself: its workers have
+ * been lent, and if it holds memory, it does not wait for any.
+ */
+static Datum
+find_holders(const Queries *queries, bool memory)
+{
+	Holder		largest[MAX_HOLDERS] = {{0}};
+	Datum		pids[MAX_HOLDERS];
+	int			n = 0;
+
+	for (int i = 0; i < pgadm_shared->nbackends; i++)
+	{
+		const PgAdmBackend *backend = &queries->backends[i];
+		Holder		holder = {
+			.pid = backend->pid,
+			.amount = amount_held(backend, memory),
+		};
+
+		if (holder.amount > 0)
+			n = insert_holder(largest, n, holder);
+	}
+	if (n == 0)
+		return (Datum) 0;
+	for (int i = 0; i < n; i++)
+		pids[i] = Int32GetDatum(largest[i].pid);
+	return PointerGetDatum(construct_array(pids, n, INT4OID, sizeof(int32), true,
+										   TYPALIGN_INT));
+}
+
+/* What a waiter waits for, as it is shown */
+static const char *const shortage_names[PGADM_NSHORTAGES] = {
+	[PGADM_SHORT_OF_TURN] = "turn",
+	[PGADM_SHORT_OF_WORKERS] = "workers",
+	[PGADM_SHORT_OF_MEMORY] = "memory",
+	[PGADM_SHORT_OF_IDLE_MEMORY] = "memory",
+};
+
 static void
 add_waiter(Row *row, const PgAdmWaiter *waiter, int position,
-		   const PgAdmResources *capacity, TimestampTz now)
+		   const Queries *queries, TimestampTz now)
 {
+	const PgAdmResources *capacity = &queries->pool.capacity;
+	PgAdmShortage shortage = pgadm_order_shortage(&queries->pool, &waiter->claim);
+
 	add_text(row, "queued");
 	add(row, Int32GetDatum(1));
 	add(row, Int32GetDatum(position));
@@ -257,17 +357,10 @@ add_waiter(Row *row, const PgAdmWaiter *waiter, int position,
 	add_timestamp(row, waiter->enqueued_at);
 	add_null(row);				/* admitted_at */
 	add_ms(row, Max(now - waiter->enqueued_at, 0));
+	add_text(row, shortage_names[shortage]);
+	if (queries->holders[shortage] != (Datum) 0)
+		add(row, queries->holders[shortage]);
 }
-
-/*
- * A copy of all that pg_admission_queries shows.
- */
-typedef struct Queries
-{
-	PgAdmResources capacity;
-	PgAdmBackend *backends;
-	int		   *positions;		/* in the queue, of each backend; from 1 */
-} Queries;
 
 static void
 number_waiters(dlist_head *list, int *positions, int *n)
@@ -308,7 +401,7 @@ copy_queries(void *arg)
 	PgAdmShared *shared = pgadm_shared;
 	int			n = 0;
 
-	queries->capacity = shared->pools[0].capacity;
+	queries->pool = shared->pools[0];
 	for (int i = 0; i < shared->nbackends; i++)
 		copy_backend(&queries->backends[i], &shared->backends[i]);
 	number_waiters(&shared->pools[0].priority, queries->positions, &n);
@@ -353,7 +446,7 @@ emit_backend(ReturnSetInfo *rsinfo, const Queries *queries, int number, Timestam
 	{
 		if (begin_query_row(&row, backend))
 			add_waiter(&row, &backend->waiter, queries->positions[number],
-					   &queries->capacity, now);
+					   queries, now);
 		emit_row(rsinfo, &row);
 	}
 }
@@ -364,19 +457,23 @@ emit_backend(ReturnSetInfo *rsinfo, const Queries *queries, int number, Timestam
 Datum
 pgadm_queries_1_0(PG_FUNCTION_ARGS)
 {
-	Queries		queries;
+	Queries    *queries = palloc_lines(sizeof(Queries));
 	TimestampTz now;
 
 	pgadm_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
-	queries.backends = palloc_lines(pgadm_shared->nbackends * sizeof(PgAdmBackend));
-	queries.positions = palloc0(pgadm_shared->nbackends * sizeof(int));
-	pgadm_gate_locked(copy_queries, &queries);
+	queries->backends = palloc_lines(pgadm_shared->nbackends * sizeof(PgAdmBackend));
+	queries->positions = palloc0(pgadm_shared->nbackends * sizeof(int));
+	pgadm_gate_locked(copy_queries, queries);
+
+	queries->holders[PGADM_SHORT_OF_WORKERS] = find_holders(queries, false);
+	queries->holders[PGADM_SHORT_OF_MEMORY] =
+		queries->holders[PGADM_SHORT_OF_IDLE_MEMORY] = find_holders(queries, true);
 
 	now = GetCurrentTimestamp();
 	for (int i = 0; i < pgadm_shared->nbackends; i++)
-		emit_backend((ReturnSetInfo *) fcinfo->resultinfo, &queries, i, now);
+		emit_backend((ReturnSetInfo *) fcinfo->resultinfo, queries, i, now);
 
 	return (Datum) 0;
 }

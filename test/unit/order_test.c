@@ -45,6 +45,8 @@ typedef enum Op
 	SEE_PRIORITY_ROOM,
 	SEE_TURN,
 	SEE_ANSWER,
+	SEE_LACKS,
+	SEE_SHORTAGE,
 } Op;
 
 typedef struct Step
@@ -73,6 +75,8 @@ typedef struct Step
 #define HAND_OFF(who)		{SEE_TURN, who, PGADM_TURN_HAND_OFF}
 #define NO_TURN				{SEE_TURN, 0, PGADM_TURN_NONE}
 #define ANSWER(who, yes)	{SEE_ANSWER, who, yes}
+#define LACKS(who, w, m)	{SEE_LACKS, who, w, m}
+#define SHORT_OF(who, what)	{SEE_SHORTAGE, who, PGADM_SHORT_OF_##what}
 
 static const struct
 {
@@ -241,6 +245,33 @@ static const struct
 		USE(2, 0), FIXED('A', 5, 0), JOIN('B', 1, 0), LOOK, AT(1000), NEXT('B'),
 		LEAVE('B'), ROOM(2, 100)
 	}},
+	/* what is lacking */
+	{"who comes too late lacks a worker", {
+		USE(4, 0), JOIN('A', 1, 0), LACKS('A', 1, 0), SHORT_OF('A', WORKERS),
+		JOIN('B', 3, 0), LACKS('B', 3, 0), USE(2, 0), LACKS('B', 1, 0), SHORT_OF('A', TURN)
+	}},
+	{"no more than all workers are lacking, unless the operator says so", {
+		USE(1, 0), JOIN('A', 9, 0), LACKS('A', 1, 0), FIXED('B', 9, 0), LACKS('B', 6, 0)
+	}},
+	{"who comes too late lacks memory", {
+		USE(1, 90), JOIN('A', 1, 50), LACKS('A', 0, 40), SHORT_OF('A', MEMORY),
+		JOIN('B', 1, 10), LACKS('B', 0, 0), SHORT_OF('B', TURN)
+	}},
+	{"... and what was overdrawn, if it needs any", {
+		USE(6, 120), JOIN('A', 1, 10), LACKS('A', 3, 30), JOIN('B', 1, 0), LACKS('B', 3, 0),
+		SHORT_OF('B', WORKERS)
+	}},
+	{"who lacks both is said to lack memory", {
+		USE(4, 90), JOIN('A', 1, 50), LACKS('A', 1, 40), SHORT_OF('A', MEMORY)
+	}},
+	{"who needs what the idle hold", {
+		USE(1, 90), IDLE(50), JOIN('A', 1, 50), SHORT_OF('A', MEMORY), IDLE(51),
+		SHORT_OF('A', IDLE_MEMORY), USE(1, 51), JOIN('B', 1, 49), SHORT_OF('B', TURN)
+	}},
+	{"who finds enough waits for its turn", {
+		USE(2, 0), JOIN('A', 4, 0), JOIN('B', 2, 0), LOOK, AT(1000), NOBODY,
+		LACKS('B', 0, 0), SHORT_OF('B', TURN), SHORT_OF('A', WORKERS)
+	}},
 };
 
 static PgAdmPool pool;
@@ -280,6 +311,7 @@ expect(const char *table, int n, const Step *step)
 	PgAdmWaiter *waiter = NULL;
 	PgAdmOrder	order;
 	PgAdmTurn	turn;
+	PgAdmResources lacks;
 
 	switch (step->op)
 	{
@@ -290,6 +322,13 @@ expect(const char *table, int n, const Step *step)
 			return;
 		case SEE_ANSWER:
 			see(pgadm_order_answer(&pool, who, now) == step->a, table, n, "answer");
+			return;
+		case SEE_LACKS:
+			lacks = pgadm_order_lacks(&pool, &who->claim);
+			see(lacks.workers == step->a && lacks.memory == step->b, table, n, "lacks");
+			return;
+		case SEE_SHORTAGE:
+			see(pgadm_order_shortage(&pool, &who->claim) == step->a, table, n, "shortage");
 			return;
 		default:
 			break;

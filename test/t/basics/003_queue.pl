@@ -10,6 +10,8 @@ use Test::More;
 my $node = new_server('queue', 'pg_admission.queue_capacity' => 2);
 my $count = 'SELECT count(*) FROM t';
 
+admin($node)->query('CREATE ROLE other LOGIN');
+
 # What the views show of queries that run and wait
 
 is(status($node, 'mode, load_shedding, queue_capacity, workers_total, memory_total_bytes'),
@@ -20,6 +22,7 @@ succeeds_ok($app->query($count), 10, 'query runs while workers are free');
 succeeds_ok($app->query($count), 10, 'so does the next');
 
 my @holders = occupy($node, 2);
+my @pids = sort { $a <=> $b } map { $_->{pid} } @holders;
 my ($first, $second, $third) = map { client($node) } 1 .. 3;
 
 queue_up($node, $first, $count);
@@ -42,11 +45,33 @@ is( admin($node)->query(
 	"running|1|t|1|t|t|0\nrunning|1|t|1|t|t|0",
 	'running queries are shown');
 is( admin($node)->query(
+		qq{SELECT pid, waits_for, (SELECT array_agg(h ORDER BY h) FROM unnest(held_by) h)
+		   FROM pg_admission_queries ORDER BY queue_position, pid})->{out},
+	join("\n",
+		(map { "$_->{pid}|workers|{" . join(',', @pids) . '}' } $first, $second),
+		map { "$_||" } @pids),
+	'queued queries tell what they wait for, and who has it');
+is( $third->query(
+		"SELECT count(*), count(waits_for), count(held_by) FROM pg_admission_queries WHERE state = 'queued'")->{out},
+	'2|2|2', 'to their own role');
+is( client($node, user => 'other')->query(
+		'SELECT count(*), count(waits_for), count(held_by) FROM pg_admission_queries')->{out},
+	'4|0|0', 'and to no other');
+is( admin($node)->query(
 		"SELECT state, wait_event_type IN ('Extension', 'LWLock') FROM pg_stat_activity WHERE pid = $first->{pid}")->{out},
 	'active|t', 'a queued query shows a wait event');
 is( admin($node)->query(
 		"SELECT backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $first->{pid}")->{out},
 	't', 'a queued query holds no snapshot');
+
+# What a client's query waits for, and who has that
+sub waits_for
+{
+	my ($client) = @_;
+
+	return admin($node)->query(
+		"SELECT waits_for, held_by FROM pg_admission_queries WHERE pid = $client->{pid} AND state = 'queued'")->{out};
+}
 
 # The queue is full
 
@@ -55,6 +80,8 @@ overloaded_ok($refused, 'queue_full', 'system overloaded: admission queue is ful
 	'refused when the queue is full');
 like($refused->{err}, qr/running=2 queued=2 queue_capacity=2 /,
 	'error tells the state of the queue');
+like($refused->{err}, qr/ Too few query workers are free, and no place is left in the queue\./,
+	'and what is short');
 is(counter($node, 'rejected, rejected_queue_full'), '1|1',
 	'refusal is counted');
 overloaded_ok($third->query("PREPARE p AS $count; EXECUTE p"), 'queue_full',
@@ -185,8 +212,10 @@ reload_with($node,
 	'load_shedding, queue_capacity', 'on|10');
 ($holders[0]) = occupy($node, 1);
 my $throttled = counter($node, 'throttled');
-overloaded_ok($third->query($count), 'queue_timeout',
+$refused = $third->query($count);
+overloaded_ok($refused, 'queue_timeout',
 	'system overloaded: query waited too long for admission', 'refused after the queue timeout');
+like($refused->{err}, qr/ Too few query workers became free within /, 'the error tells what is short');
 is(counter($node, 'rejected_queue_timeout'), 1, 'it is counted');
 is(counter($node, 'throttled') - $throttled, 1, 'and throttled once, not twice');
 $third->query('SET pg_admission.queue_timeout = 0');
@@ -215,16 +244,24 @@ admin($node)->query(q{
 	ALTER ROLE huge SET pg_admission.query_memory = '1048577kB';
 });
 my $big = client($node, user => 'big');
-exceeds_ok($big->query($count), 'workers', 'query exceeds the worker budget',
+my $exceeds = $big->query($count);
+exceeds_ok($exceeds, 'workers', 'query exceeds the worker budget',
 	'more workers than the budget has');
+like($exceeds->{err}, qr/set by "pg_admission\.query_workers", which an administrator can lower/,
+	'error tells which setting is why');
 my $huge = client($node, user => 'huge');
-my $exceeds = $huge->query($count);
+$exceeds = $huge->query($count);
 exceeds_ok($exceeds, 'memory', 'query exceeds the memory budget',
 	'more memory than the budget has');
 like($exceeds->{err},
 	qr/required_memory_kb=1048577 memory_budget_kb=1048576 required_workers=1 worker_budget=2 /,
 	'error tells the claim and the budget');
-is(counter($node, 'rejected_workers, rejected_memory'), '1|1', 'both are counted');
+like($exceeds->{err}, qr/set by "pg_admission\.query_memory", which an administrator can lower/,
+	'and which setting is why');
+$exceeds = client($node)->query('SET maintenance_work_mem = \'2GB\'; CREATE INDEX ON t (i)');
+exceeds_ok($exceeds, 'memory', 'query exceeds the memory budget', 'a command that needs more');
+like($exceeds->{err}, qr/lower "maintenance_work_mem"/, 'error tells what helps');
+is(counter($node, 'rejected_workers, rejected_memory'), '1|2', 'both are counted');
 is($huge->query(q{DO $$ BEGIN PERFORM count(*) FROM t; EXCEPTION WHEN program_limit_exceeded THEN RAISE division_by_zero; END $$;})->{state},
 	'22012', 'program_limit_exceeded catches it');
 
@@ -240,7 +277,11 @@ release($node, @holders);
 
 # Memory is a budget as well
 
-admin($node)->query(q{ALTER ROLE huge SET pg_admission.query_memory = '600MB'});
+admin($node)->query(q{
+	ALTER ROLE huge SET pg_admission.query_memory = '600MB';
+	ALTER ROLE huge SET deadlock_timeout = '5min';
+	ALTER ROLE huge SET pg_admission.queue_timeout = '1h';
+});
 my ($half, $other) = map { client($node, user => 'huge') } 1 .. 2;
 $half->query("BEGIN; DECLARE c CURSOR FOR SELECT i FROM t ORDER BY i");
 succeeds_ok($half->query('FETCH c'), 1, 'a cursor is opened');
@@ -249,7 +290,12 @@ is(status($node, 'workers_used, memory_used_bytes'), '0|629145600',
 is( admin($node)->query("SELECT state, memory_bytes FROM pg_admission_queries WHERE pid = $half->{pid}")->{out},
 	'suspended|629145600', 'it is shown as suspended');
 queue_up($node, $other, $count);
+is(waits_for($other), "memory|{$half->{pid}}", 'a query waits for that');
 succeeds_ok($app->query($count), 10, 'a query that needs less passes it');
+$refused = client($node, user => 'huge', options => '-c pg_admission.queue_timeout=300ms')->query($count);
+overloaded_ok($refused, 'queue_timeout', 'system overloaded: query waited too long for admission',
+	'one that needs as much waits too long');
+like($refused->{err}, qr/ since queries that are idle hold it\./, 'the error tells who has what is short');
 succeeds_ok($half->query('FETCH c; CLOSE c; COMMIT'), 2, 'the cursor is closed');
 succeeds_ok($other->finish, 10, 'then the waiting query runs');
 

@@ -127,9 +127,11 @@ overloaded_ok($_->finish, 'queue_timeout',
 	'system overloaded: query waited too long for admission',
 	'with it, who has waited too long is refused') for @waiting;
 
-# A new queue timeout holds for those who wait, but not for who has its own
+# A new queue timeout holds for those who wait, but not for who has its own.  It
+# is in force when the capacity is that was changed with it.
 
-reload_with($node, { 'pg_admission.queue_timeout' => '1h' });
+reload_with($node, { 'pg_admission.queue_timeout' => '1h', 'pg_admission.queue_capacity' => 6 },
+	'queue_capacity', 6);
 queue_up($node, $_, $count) for @waiting[0, 1];
 $waiting[2]->query("SET pg_admission.queue_timeout = '1d'");
 queue_up($node, $waiting[2], $count);
@@ -142,9 +144,11 @@ release($node, $holders[0]);
 succeeds_ok($waiting[2]->finish, 10, 'it runs in its turn');
 
 ($holders[0]) = occupy($node, 1);
-reload_with($node, { 'pg_admission.queue_timeout' => '1h' });
+reload_with($node, { 'pg_admission.queue_timeout' => '1h', 'pg_admission.queue_capacity' => 7 },
+	'queue_capacity', 7);
 queue_up($node, $waiting[0], $count);
-reload_with($node, { 'pg_admission.queue_timeout' => 0 });
+reload_with($node, { 'pg_admission.queue_timeout' => 0, 'pg_admission.queue_capacity' => 5 },
+	'queue_capacity', 5);
 is(status($node, 'queued'), 1, 'raising the timeout keeps who waits');
 release($node, @holders);
 succeeds_ok($waiting[0]->finish, 10, 'it runs in its turn');

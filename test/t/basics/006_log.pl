@@ -10,6 +10,7 @@ use Test::More;
 my $node = new_server('log',
 	'pg_admission.queue_capacity' => 0,
 	'pg_admission.log_interval' => "'1h'",
+	'log_line_prefix' => "'%m [%p] %b [%u/%d/%a] %e '",
 	'log_statement' => 'none',
 	'log_min_messages' => 'warning',
 	'log_min_error_statement' => 'error');
@@ -50,23 +51,40 @@ sub refuse
 $offset = -s $node->logfile;
 refuse(1000);
 is(counter($node, 'rejected_queue_full'), 1000, 'all are counted');
+$node->wait_for_log(qr/refused \d+ request/, $offset);
 my $log = new_log();
 my @lines = split /\n/, $log;
 cmp_ok(scalar @lines, '<=', 3, 'at most 3 lines are logged') or diag $log;
-like($log, qr/LOG:  .*refused 1 request.*queue_full=1/, 'a summary tells what was refused');
+my ($first) = $log =~
+  /pg_admission sampler \[\/\/\] 53A01 LOG:  .*refused (\d+) requests?: queue_full=\g1$/m;
+cmp_ok($first, '>', 0, 'a summary tells what was refused, with the SQLSTATE, and without a user')
+  or diag $log;
 unlike($log, qr/ERROR|STATEMENT|\Q$count\E/, 'no error is logged');
 
 # The rest of them is not forgotten
 
+refuse(5);
+my $owed = 1005 - $first;
 reload_with($node, { 'pg_admission.log_interval' => "'100ms'" });
-$node->wait_for_log(qr/refused 999 requests.*queue_full=999/, $offset);
+$node->wait_for_log(qr/refused $owed requests.*queue_full=$owed/, $offset);
 ok(1, 'the sampler writes what is still owed');
 
-# It goes to the log, not to some client
+# While there is no sampler, who is refused writes it, to the log and not to its
+# client
 
+my $sampler = status($node, 'sampler_pid');
+my $to_client = '';
+new_log();
 $app->query('SET client_min_messages = debug1');
-after_a_sample();
-unlike($app->query($count)->{err}, qr/refused/, 'a client does not get the summary');
+kill 'STOP', $sampler;
+ok( wait_until(
+		sub {
+			$to_client .= $app->query($count)->{err};
+			new_log() =~ / client backend \[app.* 53A01 LOG:  .*refused \d+ request/;
+		}),
+	'without the sampler, a backend writes the summary');
+kill 'CONT', $sampler;
+unlike($to_client, qr/refused/, 'a client does not get it');
 $app->query('RESET client_min_messages');
 
 # All

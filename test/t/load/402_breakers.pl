@@ -68,8 +68,14 @@ sub broken_ok
 sub log_has
 {
 	my ($pattern, $times, $name) = @_;
-	my @found = slurp_file($node->logfile) =~ /$pattern/gm;
+	my @found;
 
+	# The sampler shows what has changed before it logs that.
+	wait_until(
+		sub {
+			@found = slurp_file($node->logfile) =~ /$pattern/gm;
+			return @found >= $times;
+		});
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is(scalar @found, $times, $name);
 	return;
@@ -318,6 +324,20 @@ is(breaker('mine', 'tripped, trips'), 't|4', 'a new trip is counted');
 $admin->query("SELECT pg_admission_untrip('mine')");
 kill 'CONT', $pid;
 ok(wait_for_breaker('fed', 'tripped, value', 't|20'), 'the sampler goes on');
+
+# All that refuse are told, whoever they belong to
+
+reload_with($node, { 'pg_admission.memory_breaker_threshold' => 0.0001 });
+ok(wait_for_breaker('memory', 'tripped'), 'a built-in breaker has tripped as well');
+$admin->query("SELECT pg_admission_trip('mine', 'works', '1 hour')");
+broken_ok($app->query($read),
+	'"memory" \(value 0\.\d+, threshold 0\.0001\), "fed" \(value 20, threshold 10\), "mine" \(value 1, threshold 1, reason: works\)',
+	'an error lists a built-in, a monitor\'s and an operator\'s');
+broken_ok($app->query($write), '"mine" \(value 1, threshold 1, reason: works\)',
+	'but none that refuses only other statements');
+$admin->query("SELECT pg_admission_untrip('mine')");
+reload_with($node, { 'pg_admission.memory_breaker_threshold' => 0 });
+ok(wait_for_breaker('memory', 'threshold, tripped', '0|f'), 'the built-in one is off');
 
 # As many as there is room for
 

@@ -299,8 +299,9 @@ set_limit(0);
 
 $node->safe_psql('postgres', "ALTER ROLE app SET pg_admission.oversize = 'shrink'");
 reload_with($node, { 'pg_admission.total_memory' => "'4MB'" }, 'memory_total_bytes', 2 << 20);
-exceeds_ok($app->query($sort), 'memory', 'query exceeds the memory budget',
-	'refused with oversize = reject');
+my $refused = $app->query($sort);
+exceeds_ok($refused, 'memory', 'query exceeds the memory budget', 'refused with oversize = reject');
+like($refused->{err}, qr/HINT: .*"pg_admission\.query_memory_limit"/, 'the error tells what helps');
 my $shrunk = client($node);
 like($shrunk->query('SELECT DISTINCT given() FROM (SELECT * FROM big ORDER BY filler) s')->{out},
 	qr/^\d+kB$/, 'runs within the budget with oversize = shrink');
@@ -310,8 +311,10 @@ is($shrunk->query('SHOW work_mem')->{out}, '64MB', 'work_mem after it');
 is( $shrunk->query("SET work_mem = '2GB'; SELECT count(DISTINCT given()) FROM (SELECT * FROM big ORDER BY filler) s; RESET work_mem")->{out},
 	1, 'however large work_mem is');
 reload_with($node, { 'pg_admission.total_memory' => "'64kB'" }, 'memory_total_bytes', 32 << 10);
-exceeds_ok($shrunk->query($sort), 'memory', 'query exceeds the memory budget',
+$refused = $shrunk->query($sort);
+exceeds_ok($refused, 'memory', 'query exceeds the memory budget',
 	'what cannot be shrunk that far is refused');
+unlike($refused->{err}, qr/query_memory_limit/, 'and the error names no setting that would not help');
 
 # A queued query shrinks with the budget
 

@@ -288,7 +288,7 @@ reload_with($node, { 'pg_admission.queue_capacity' => 2 * $clients }, 'queue_cap
 	}
 	is(status($node, 'workers_used'), '2', 'portals that are not executed hold workers');
 	runs('SELECT count(*) FROM t', '10', 'which are lent to whoever needs them');
-	is(status($node, 'workers_lent'), '2', 'as the status says');
+	ok(wait_for($node, 'SELECT workers_lent FROM pg_admission_status', 2), 'as the status says');
 
 	# All at once, they need the budget that they have lent.
 	push @sleepers, map { PgAdmissionWire->new($node) } 1 .. 8;
@@ -299,7 +299,8 @@ reload_with($node, { 'pg_admission.queue_capacity' => 2 * $clients }, 'queue_cap
 		$sleeper->until_ready;
 	}
 	my @holders = occupy($node, 2);
-	is(status($node, 'workers_used, workers_lent'), '2|10', 'all portals have lent their workers');
+	ok(wait_for($node, 'SELECT workers_used, workers_lent FROM pg_admission_status', '2|10'),
+		'all portals have lent their workers');
 	$_->execute('p')->sync for @sleepers;
 	wait_for($node, 'SELECT queued = 10 FROM pg_admission_status');
 	is(status($node, 'workers_used, workers_lent, queued'), '2|0|10',
