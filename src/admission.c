@@ -343,10 +343,10 @@ wait_in_queue(QueryDesc *queryDesc, bool starts, PgAdmOutcome *outcome)
 static void
 refuse(const PgAdmAdmission *admission, PgAdmOutcome *outcome)
 {
-	outcome->is_utility = (admission->queryDesc == NULL);
+	outcome->is_utility = (admission->record.queryDesc == NULL);
 	if (outcome->reason == PGADM_REASON_MEMORY && !outcome->is_utility)
 		outcome->can_be_lowered =
-			pgadm_claim_can_be_lowered(admission->queryDesc->plannedstmt,
+			pgadm_claim_can_be_lowered(admission->record.queryDesc->plannedstmt,
 									   outcome->capacity.memory);
 	pgadm_errors_raise(outcome);
 }

@@ -172,8 +172,8 @@ sub charged_ok
 	$app->start($sql);
 	ok( wait_for(
 			$node,
-			"SELECT workers FROM pg_admission_queries WHERE pid = $app->{pid} AND state = 'running'
-			   AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $app->{pid} AND wait_event_type = 'Lock')",
+			"SELECT workers FROM pg_admission_queries WHERE pid = $app->{pid}
+			   AND state IN ('running', 'lent') AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $app->{pid} AND wait_event_type = 'Lock')",
 			$workers),
 		$name);
 	admin($node)->query("SELECT pg_cancel_backend($app->{pid})");
@@ -198,8 +198,8 @@ sub charged_ok
 	my $blocker = client($node, user => undef);
 	$blocker->query('BEGIN; SELECT pg_advisory_xact_lock(77)');
 	$other->query($parallel);
-	$other->start('SELECT count(*) FROM p WHERE wait_for_lock(i) > 0 AND i <= 3');
-	wait_for($node, "SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $other->{pid}", 2);
+	$other->start('SELECT count(*) FROM p WHERE wait_for_lock(i) > 0');
+	wait_for($node, "SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $other->{pid} AND wait_event_type = 'Lock'", 2);
 	is($app->query($claimed)->{out}, '3', 'claims workers that others have');
 	foreach my $query ($slow, "EXPLAIN ANALYZE $slow",
 		'SELECT count(*) FROM p JOIN p q USING (i) WHERE wait_for_lock(i) > 0 AND i <= 3')
@@ -208,8 +208,9 @@ sub charged_ok
 	}
 	charged_ok('SELECT * FROM (SELECT count(*) FROM p WHERE wait_for_lock(i) > 0 AND i <= 3) a, (SELECT sum(i) FROM p) b',
 		3, 'keeps those of a Gather that is still to come');
-	$blocker->query('ROLLBACK');
+	admin($node)->query("SELECT pg_cancel_backend($other->{pid})");
 	$other->finish;
+	$blocker->query('ROLLBACK');
 	runs('SELECT sum(i) FROM p', '1250025000', 'again with workers');
 	reload_with($node, { 'max_parallel_workers' => 4 });
 }
