@@ -9,7 +9,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_server('fairness', 'pg_admission.queue_capacity' => 50,
-	'pg_admission.cores_multiplier' => 4);
+	'pg_admission.cores_multiplier' => 4,
+	# a query that waits for an idle cursor's memory is to be seen waiting
+	'deadlock_timeout' => "'1h'");
 my $count = 'SELECT count(*) FROM t';
 
 admin($node)->query(q{
