@@ -63,14 +63,12 @@ SELECT count(*) FROM pg_class a, pg_class b, pg_class c;
 -- Nor a function that reads a whole relation itself
 SELECT brin_summarize_new_values('admission_t');
 SELECT gin_clean_pending_list(c.oid) FROM pg_class c WHERE relname = 'nothing';
-SELECT 1 WHERE EXISTS (SELECT bt_index_check(c.oid) FROM pg_class c);
+SELECT 1 WHERE (SELECT bool_or(bt_index_check(c.oid) IS NULL) FROM pg_class c);
 VALUES (1, pgstattuple('admission_t')), (2, NULL);
 SELECT * FROM pgstattuple('admission_t');
 
 -- Catalogs, which cost the more the more there is in them
-SET work_mem = '64kB';
-SELECT count(*) > 0 FROM pg_attribute a, pg_namespace n, pg_am m WHERE a.attnum > 0;
-RESET work_mem;
+SELECT count(*) > 0 FROM pg_attribute a, pg_class c;
 
 -- Not subject to admission
 BEGIN;
