@@ -87,7 +87,7 @@ static int64 memory_held = 0;	/* by all of them */
 /* The last transaction in which a query was admitted */
 static LocalTransactionId admitted_lxid = InvalidLocalTransactionId;
 
-/* What was drawn for the statement that was planned last */
+/* The number drawn for the statement that was planned last */
 static struct
 {
 	LocalTransactionId lxid;
@@ -216,7 +216,7 @@ find_admission(const QueryDesc *queryDesc)
 }
 
 /*
- * What a query's operators get from now on.
+ * Set the limit that a query's operators keep to from now on.
  */
 static void
 set_workmem(PgAdmAdmission *admission, PgAdmWorkmem workmem)
@@ -399,7 +399,7 @@ is_drawn(const PgAdmRequest *request)
 }
 
 /*
- * What every request has in common.
+ * Fill in the part that all requests have in common.
  */
 static pg_attribute_hot PgAdmRequest
 make_request(PgAdmMode mode, const PgAdmClaim *claim, bool refusable,
@@ -434,8 +434,8 @@ holds_memory(void)
 }
 
 /*
- * What a plan claims.  Returns what its operators get, even if the session's
- * settings are raised later on; a plan without any needs no limit.
+ * Make a plan's claim.  Returns the limit that its operators keep to, even if
+ * the session's settings are raised later on; a plan without any needs no limit.
  */
 static PgAdmWorkmem
 make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
@@ -447,15 +447,16 @@ make_claim(const PlannedStmt *stmt, PgAdmClaim *claim)
 
 /*
  * A query has been admitted: its operators get no more than was charged.  A
- * query that is only observed is left alone.
+ * query that is only observed is left alone, and so is one that mode "enforce"
+ * was switched off for while it waited.
  */
 static pg_attribute_hot void
 enforce_claim(PgAdmAdmission *admission, const PlannedStmt *stmt,
-			  PgAdmWorkmem workmem, PgAdmMode mode)
+			  PgAdmWorkmem workmem)
 {
 	PgAdmClaim *claim = &admission->claim;
 
-	if (mode != PGADM_MODE_ENFORCE || !pgadm_shared->enabled)
+	if (pgadm_shared_mode() != PGADM_MODE_ENFORCE)
 	{
 		admission->is_lowered = pgadm_workmem_is_lower(&workmem);
 		return;
@@ -488,7 +489,7 @@ admit_query(QueryDesc *queryDesc, PgAdmMode mode)
 	admission = new_admission(queryDesc);
 	admission->claim = claim;
 	admit(admission, &request, true);
-	enforce_claim(admission, stmt, workmem, mode);
+	enforce_claim(admission, stmt, workmem);
 }
 
 /*
@@ -676,7 +677,7 @@ resume_admission(PgAdmAdmission *admission, QueryDesc *queryDesc, PgAdmMode mode
 
 	admit(admission, &request, false);
 	if (is_first)
-		enforce_claim(admission, queryDesc->plannedstmt, admission->workmem, mode);
+		enforce_claim(admission, queryDesc->plannedstmt, admission->workmem);
 }
 
 /*
@@ -828,7 +829,7 @@ admit_utility(PgAdmAdmission *admission, const PgAdmRequest *request,
 	PG_TRY();
 	{
 		admit(admission, request, true);
-		if (request->enforce)
+		if (pgadm_shared_mode() == PGADM_MODE_ENFORCE)
 			set_workmem(admission, workmem);
 		level = pgadm_workmem_put_on(&admission->workmem);
 	}
@@ -894,9 +895,8 @@ pgadm_admission_end_utility(PgAdmAdmission *admission, PgAdmWorkmemLevel level)
 }
 
 /*
- * What would become of a statement with that claim, if it were the next of
- * this session?  Mode "observe" decides as "enforce" does.  Nothing is charged
- * or counted.
+ * Decide about a claim as if this session made it now, in mode "enforce".
+ * Nothing is charged or counted.
  */
 void
 pgadm_admission_preview(const PgAdmClaim *claim, int statements,

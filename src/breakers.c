@@ -265,7 +265,8 @@ pgadm_breakers_set_up_built_in(void)
 }
 
 /*
- * What settings and a sample say of a built-in breaker.  Needs no lock.
+ * Take the input of a built-in breaker from the settings and a sample.  Needs no
+ * lock.
  */
 PgAdmBreakerInput
 pgadm_breakers_built_in_input(int place, const PgAdmLoadSample *sample)

@@ -41,7 +41,7 @@ typedef struct PgAdmBreaker
 	int			encoding;		/* of the reason */
 } PgAdmBreaker;
 
-/* What a breaker whose value is sampled is told */
+/* The input of a breaker whose value is sampled */
 typedef struct PgAdmBreakerInput
 {
 	double		threshold;
@@ -50,7 +50,7 @@ typedef struct PgAdmBreakerInput
 	PgAdmLoadValue value;
 } PgAdmBreakerInput;
 
-/* What comes of tripping or clearing a breaker by hand */
+/* The result of tripping or clearing a breaker by hand */
 typedef enum PgAdmByHand
 {
 	PGADM_BY_HAND_DONE,

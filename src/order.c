@@ -12,12 +12,13 @@
  *
  * A query may pass waiters that need more than is free.  But once the head for a
  * resource, which is the first waiter that lacks it, has been passed for
- * PATIENCE_MS, that resource is saved up for it: nothing of what it lacks is given
- * to others, and of the other resource what it needs is kept.  A query that takes none of what
- * is saved up still passes, so a waiter holds back nothing that it does not need.
- * Saving up makes sense only if running queries will free enough.  So a waiter
- * that needs memory which idle queries hold may be passed for any time; if that
- * lasts, it is admitted although its memory is not free, see pgadm_order_stuck().
+ * PATIENCE_MS, that resource is saved up for it: nothing of it is given to others,
+ * and of the other resource as much is kept as the head needs.  A query that takes
+ * nothing of that still passes, so a waiter holds back nothing that it does not
+ * need.  Saving up makes sense only if running queries will free enough.  So a
+ * waiter that needs memory which idle queries hold may be passed for any time; if
+ * that lasts, it is admitted although its memory is not free, see
+ * pgadm_order_stuck().
  *
  * Later queries of transactions have priority over those that only begin, so
  * that what is begun gets done.  But when the first of the ordinary waiters has
@@ -212,10 +213,10 @@ first_ordinary(PgAdmPool *pool)
 }
 
 /*
- * The first of the ordinary waiters whose turn it can be, if it has been that
- * for too long.  Who takes the place of one that is passed over, has been the
- * first since then as well, and remains it when the idle go on; so nothing that
- * was saved up becomes free by that.
+ * Find the first of the ordinary waiters that are not passed over, if one has
+ * been that for too long.  A waiter that takes the place of one that is passed
+ * over inherits the time for which that was the first.  It keeps the place when
+ * idle queries go on, so nothing that was saved up becomes free by that.
  */
 static PgAdmWaiter *
 find_overdue(PgAdmPool *pool, int64 now_us)

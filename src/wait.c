@@ -4,9 +4,10 @@
  *		A queued backend's wait for its turn.
  *
  * A waiter sleeps on its latch, which the gate sets.  By itself it looks, at
- * intervals, whether its client is still there, whether the sampler is, and
- * whether it keeps another backend waiting, in which case it does not wait any longer: nothing that
- * could hang depends on a background worker.
+ * intervals, whether its client is still there, and whether the sampler is.  If it
+ * keeps another backend waiting, or can be admitted only after a query that may be
+ * waiting for it, it does not wait any longer.  So nothing that could hang depends
+ * on a background worker.
  *
  * Locking: no lock is held here; the gate takes the admission lock whenever it
  * is polled.  However the wait ends, the waiter is no longer in the queue

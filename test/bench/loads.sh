@@ -34,40 +34,34 @@ fill_pgbench()
 		as_user "$BINDIR/pgbench" -h "$(socket_dir "$server")" -U app -q -i -s 10 postgres
 }
 
-# load select_300: pgbench -S -M prepared, 300 clients
-prepare_select_300() { fill_pgbench; }
-load_select_300()
+# Run pgbench on its own tables.  Arguments: the seconds, then its options.
+pgbench_tps()
 {
-	printf 'tps %s\n' "$(bench -S -M prepared -c 300 -j 2 -T "$1" | tps)"
+	local seconds=$1
+
+	shift
+	printf 'tps %s\n' "$(bench "$@" -T "$seconds" | tps)"
 }
+
+# load select_300: pgbench -S -M prepared, 300 clients (use -c pg_admission.queue_capacity=1000)
+prepare_select_300() { fill_pgbench; }
+load_select_300() { pgbench_tps "$1" -S -M prepared -c 300 -j 2; }
 
 # load select_64: the same with 64 clients
 prepare_select_64() { fill_pgbench; }
-load_select_64()
-{
-	printf 'tps %s\n' "$(bench -S -M prepared -c 64 -j 2 -T "$1" | tps)"
-}
+load_select_64() { pgbench_tps "$1" -S -M prepared -c 64 -j 2; }
 
 # load select_2: the same with 2 clients
 prepare_select_2() { fill_pgbench; }
-load_select_2()
-{
-	printf 'tps %s\n' "$(bench -S -M prepared -c 2 -j 1 -T "$1" | tps)"
-}
+load_select_2() { pgbench_tps "$1" -S -M prepared -c 2 -j 1; }
 
 # load tpcb_16: TPC-B, 16 clients
 prepare_tpcb_16() { fill_pgbench; }
-load_tpcb_16()
-{
-	printf 'tps %s\n' "$(bench -c 16 -j 2 -T "$1" | tps)"
-}
+load_tpcb_16() { pgbench_tps "$1" -c 16 -j 2; }
 
 # load tpcb_64: TPC-B, 64 clients
 prepare_tpcb_64() { fill_pgbench; }
-load_tpcb_64()
-{
-	printf 'tps %s\n' "$(bench -c 64 -j 2 -T "$1" | tps)"
-}
+load_tpcb_64() { pgbench_tps "$1" -c 64 -j 2; }
 
 # load hot_row: 300 clients that update one row
 prepare_hot_row()
